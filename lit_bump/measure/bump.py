@@ -1,0 +1,238 @@
+"""The bump of a response profile: is there one, how high, where, how wide.
+
+Paper: section 3 "A characteristic bump after training" (plateau, rise, interior peak, decay); the paper reads it by
+eye, so the definition below is ours and the only one: callback, files and figures use it. Needs NumPy alone.
+Everything is read from the median profile over images; the intervals come from resampling the images.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from jaxtyping import Float
+
+FloatArray = np.ndarray
+Interval = tuple[float, float]
+Verdict = Literal["bump", "rising", "none", "undefined"]
+
+MARGIN = 1.1  # a rise above the plateau, or a fall after the peak, counts from 10 % on; also the level of the onset
+CONFIDENCE = 0.9  # of every interval
+N_RESAMPLES = 500
+MIN_KEPT_SHARE = 0.5  # a rung whose median rests on fewer images is not used
+_NAN_INTERVAL = (float("nan"), float("nan"))
+
+
+@dataclass(frozen=True)
+class Bump:
+    """What a median profile shows. Fields that have no meaning for the verdict are NaN.
+
+    Args:
+        verdict: ``bump``: the largest ratio lies on an interior rung, and it exceeds both the plateau (1) and the last
+            rung by 10 % at the lower end of its interval. ``rising``: it exceeds the plateau so, but the last kept rung
+            is not below it: the ladder ends before the peak. ``none``: it does not exceed the plateau so.
+            ``undefined``: fewer than three rungs are kept, or the largest ratio is on the first kept rung.
+        height: largest median ratio over the kept rungs; for every verdict but ``undefined``.
+        eta: place of the peak (L2, [0, 1] pixels): vertex of the parabola through the largest rung and its neighbours
+            in log eta and log ratio; for ``bump`` alone.
+        log10_eta: its decimal logarithm.
+        width_decades: decades of eta between the crossings of 1 + (height - 1) / 2; NaN where the ladder ends first.
+        onset_eta: first eta at which the median ratio passes 1.1, by log-linear interpolation.
+        decay: slope of log ratio against log eta from the peak to the last kept rung, negative; for ``bump`` alone.
+        height_interval: 90 % interval of the height.
+        log10_eta_interval: 90 % interval of the place.
+        width_interval: 90 % interval of the width.
+        onset_interval: 90 % interval of the onset.
+        reason: why the verdict is not ``bump``, in words; empty for ``bump``.
+
+    """
+
+    verdict: Verdict
+    height: float
+    eta: float
+    log10_eta: float
+    width_decades: float
+    onset_eta: float
+    decay: float
+    height_interval: Interval = _NAN_INTERVAL
+    log10_eta_interval: Interval = _NAN_INTERVAL
+    width_interval: Interval = _NAN_INTERVAL
+    onset_interval: Interval = _NAN_INTERVAL
+    reason: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as plain values."""
+        return dict(self.__dict__)
+
+    def __str__(self) -> str:
+        if self.verdict == "undefined":
+            return f"undefined: {self.reason}"
+        low, high = self.height_interval
+        text = f"{self.verdict}: max r {self.height:.3g} [{low:.3g}, {high:.3g}]"
+        if self.verdict == "bump":
+            low, high = (10.0**end for end in self.log10_eta_interval)
+            text += f" at eta {self.eta:.3g} [{low:.3g}, {high:.3g}]"
+        return text + (f" ({self.reason})" if self.reason else "")
+
+
+def median_over_images(ratio: Float[FloatArray, "*resample image rung"]) -> Float[FloatArray, "*resample rung"]:
+    """Return the median over the images whose ratio is defined; NaN where there is none.
+
+    Args:
+        ratio: ratios, NaN where discarded.
+
+    Returns:
+        Medians over the axis ``image``.
+
+    Example:
+        >>> median_over_images(np.array([[1.0, np.nan], [3.0, np.nan], [np.nan, np.nan]]))
+        array([ 2., nan])
+
+    """
+    ordered = np.sort(ratio, axis=-2)  # NaN last
+    count = np.isfinite(ratio).sum(axis=-2)
+    low, high = np.maximum((count - 1) // 2, 0), np.maximum(count // 2, 0)
+    high = np.minimum(high, ratio.shape[-2] - 1)
+    pick = np.stack([low, high], axis=-2)
+    return np.asarray(np.take_along_axis(ordered, pick, axis=-2).mean(axis=-2))
+
+
+def describe_bump(
+    etas: Float[FloatArray, " rung"],
+    ratio: Float[FloatArray, "image rung"],
+    standard_error: Float[FloatArray, "image rung"],
+    *,
+    seed: int = 0,
+) -> Bump:
+    """Return the bump of the median profile, with intervals.
+
+    Args:
+        etas: increasing perturbation sizes.
+        ratio: ratios, NaN where discarded.
+        standard_error: their standard errors; used for the intervals of a single image, which cannot be resampled.
+        seed: seed of the resampling; the global random streams are left alone.
+
+    Returns:
+        The description; see ``Bump`` for its one definition.
+
+    """
+    kept = np.isfinite(ratio).mean(axis=0) >= MIN_KEPT_SHARE
+    if kept.sum() < 3:
+        return _undefined(f"{int(kept.sum())} of {etas.size} rungs are kept in half of the images; 3 are needed")
+    log_etas, ratio, standard_error = np.log10(etas[kept]), ratio[:, kept], standard_error[:, kept]
+    curve = median_over_images(ratio)
+    shapes = _curve_shapes(log_etas, curve[None])
+    resampled = _curve_shapes(log_etas, _resampled_medians(ratio, standard_error, seed))
+    low = (1.0 - CONFIDENCE) / 2.0
+    rise = float(np.nanquantile(resampled["height"], low))
+    fall = float(np.nanquantile(resampled["fall"], low))
+    peak, height = int(np.argmax(curve)), float(curve.max())
+    onset = float(shapes["onset"][0])
+    described = {
+        "height": height,
+        "onset_eta": 10.0**onset,
+        "height_interval": _interval(resampled["height"]),
+        "onset_interval": _interval(10.0 ** resampled["onset"]) if np.isfinite(onset) else _NAN_INTERVAL,
+    }
+    nothing: dict[str, Any] = dict.fromkeys(("eta", "log10_eta", "width_decades", "decay"), float("nan"))
+    if rise < MARGIN or height < MARGIN:
+        reason = f"the largest ratio is not above {MARGIN} within its interval"
+        return Bump(verdict="none", **described, **nothing, reason=reason)
+    if peak == 0:
+        return _undefined("the largest ratio is on the first kept rung: the ladder begins beyond the plateau")
+    if peak == curve.size - 1 or fall < MARGIN or height / curve[-1] < MARGIN:
+        reason = "the largest ratio is at or near the last kept rung: the ladder ends before the decay"
+        return Bump(verdict="rising", **described, **nothing, reason=reason)
+    place, width = float(shapes["place"][0]), float(shapes["width"][0])
+    return Bump(
+        verdict="bump",
+        **described,
+        eta=10.0**place,
+        log10_eta=place,
+        width_decades=width,
+        decay=float(np.polyfit(log_etas[peak:], np.log10(curve[peak:]), 1)[0]),
+        log10_eta_interval=_interval(resampled["place"]),
+        width_interval=_interval(resampled["width"]) if np.isfinite(width) else _NAN_INTERVAL,
+    )
+
+
+def _undefined(reason: str) -> Bump:
+    nan = float("nan")
+    return Bump("undefined", nan, nan, nan, nan, nan, nan, reason=reason)
+
+
+def _interval(values: Float[FloatArray, " resample"]) -> Interval:
+    """Return the central interval, or NaN where fewer than half of the resamples have a value."""
+    finite = values[np.isfinite(values)]
+    if 2 * finite.size < values.size:
+        return _NAN_INTERVAL
+    tail = (1.0 - CONFIDENCE) / 2.0
+    low, high = np.quantile(finite, [tail, 1.0 - tail])
+    return float(low), float(high)
+
+
+def _resampled_medians(
+    ratio: Float[FloatArray, "image rung"], standard_error: Float[FloatArray, "image rung"], seed: int
+) -> Float[FloatArray, "resample rung"]:
+    """Draw images with replacement; a single image is varied by its standard error instead."""
+    rng = np.random.default_rng(seed)
+    n_images, n_rungs = ratio.shape
+    if n_images == 1:
+        normal = rng.standard_normal((N_RESAMPLES, n_rungs))
+        return np.maximum(ratio + np.nan_to_num(standard_error) * normal, np.finfo(np.float64).tiny)
+    return median_over_images(ratio[rng.integers(n_images, size=(N_RESAMPLES, n_images))])
+
+
+def _curve_shapes(
+    log_etas: Float[FloatArray, " rung"], curves: Float[FloatArray, "curve rung"]
+) -> dict[str, Float[FloatArray, " curve"]]:
+    """Return height, fall, place, width and onset (log10 eta) of many curves; NaN where there is none."""
+    curves = np.where(np.isfinite(curves), curves, 0.0)  # a resample without images at a rung: below every level
+    row, last = np.arange(len(curves)), curves.shape[1] - 1
+    peak = curves.argmax(axis=1)
+    height = curves[row, peak]
+    interior = (peak > 0) & (peak < last)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_curves = np.log10(curves)
+        place = _parabola_vertex(log_etas, log_curves, np.clip(peak, 1, last - 1))
+        level = np.log10(1.0 + (height - 1.0) / 2.0)
+        column = np.arange(last + 1)
+        below = log_curves < level[:, None]
+        left = np.where(below & (column < peak[:, None]), column, -1).max(axis=1)
+        right = np.where(below & (column > peak[:, None]), column, last + 1).min(axis=1)
+        width = _crossing(log_etas, log_curves, right - 1, level) - _crossing(log_etas, log_curves, left, level)
+        above = log_curves > np.log10(MARGIN)
+        first = np.where(above.any(axis=1), above.argmax(axis=1), 0)
+        onset = _crossing(log_etas, log_curves, first - 1, np.full(len(curves), np.log10(MARGIN)))
+        fall = height / curves[:, -1]
+    return {
+        "height": np.where(height > 0, height, np.nan),
+        "fall": np.where(np.isfinite(fall), fall, np.nan),
+        "place": np.where(interior, place, np.nan),
+        "width": np.where(interior, width, np.nan),
+        "onset": onset,
+    }
+
+
+def _parabola_vertex(
+    x: Float[FloatArray, " rung"], y: Float[FloatArray, "curve rung"], middle: np.ndarray
+) -> Float[FloatArray, " curve"]:
+    """Return the abscissa of the vertex of the parabola through three neighbouring points."""
+    row = np.arange(len(y))
+    x0, x1, x2 = x[middle - 1], x[middle], x[middle + 1]
+    rise, fall = y[row, middle] - y[row, middle - 1], y[row, middle] - y[row, middle + 1]
+    numerator = np.square(x1 - x0) * fall - np.square(x1 - x2) * rise
+    denominator = (x1 - x0) * fall - (x1 - x2) * rise
+    vertex = x1 - 0.5 * np.where(denominator != 0, numerator / denominator, 0.0)
+    return np.clip(np.where(np.isfinite(vertex), vertex, x1), x0, x2)
+
+
+def _crossing(
+    x: Float[FloatArray, " rung"], y: Float[FloatArray, "curve rung"], left: np.ndarray, level: np.ndarray
+) -> Float[FloatArray, " curve"]:
+    """Return where the segment from point ``left`` to the next crosses ``level``; NaN outside of the ladder."""
+    row, inside = np.arange(len(y)), (left >= 0) & (left < len(x) - 1)
+    at = np.clip(left, 0, len(x) - 2)
+    share = (level - y[row, at]) / (y[row, at + 1] - y[row, at])
+    return np.where(inside & np.isfinite(share), x[at] + share * (x[at + 1] - x[at]), np.nan)

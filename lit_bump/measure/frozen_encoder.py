@@ -1,0 +1,191 @@
+"""The encoder as it is measured: detached tensors of one dtype, evaluation mode, features flattened per image.
+
+Paper: section 2 ("a frozen image encoder") and A.2. Needs torch alone.
+The module runs through ``functional_call`` on detached (where the dtype differs: copied) parameters and cloned buffers,
+so that weights cannot change, low-precision weights are measured in float32, and a float64 twin needs no deepcopy.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.func import functional_call, jvp
+
+from lit_bump.errors import LitBumpError
+from lit_bump.measure.encoder import CallableEncoder
+
+
+class ForwardDerivativeError(LitBumpError):
+    """Signal that a part of the encoder has no forward-mode derivative."""
+
+
+class OutOfMemoryError(RuntimeError):
+    """Signal that a batch did not fit; the caller tries a smaller one."""
+
+
+class FrozenEncoder:
+    """Run an encoder on batches of images, and its exact directional derivative.
+
+    Args:
+        module: the encoder; its per-module modes must already be those of evaluation (``no_trace``).
+        dtype: dtype of the arithmetic.
+        device: where the images go.
+        channels_last: memory format of the images and of convolution weights; the values are the same, it is faster.
+
+    """
+
+    def __init__(self, module: nn.Module, dtype: torch.dtype, device: torch.device, *, channels_last: bool) -> None:
+        self.module = module
+        self.dtype = dtype
+        self.device = device
+        self.memory_format = torch.channels_last if channels_last else torch.contiguous_format
+        self.is_scripted = any(isinstance(part, torch.jit.ScriptModule) for part in module.modules())
+        self.tensors: dict[str, Tensor] = {}
+        if not self.is_scripted:  # functional_call cannot run them
+            named = [*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)]
+            copies: dict[int, Tensor] = {}  # tied weights stay tied
+            for name, tensor in named:
+                copies.setdefault(id(tensor), self._own(tensor, buffer=not isinstance(tensor, nn.Parameter)))
+                self.tensors[name] = copies[id(tensor)]
+
+    def _own(self, tensor: Tensor, *, buffer: bool) -> Tensor:
+        own = tensor.detach()
+        if own.is_floating_point():
+            own = own.to(self.dtype)
+        elif own.is_complex():
+            own = own.to(torch.complex128 if self.dtype == torch.float64 else torch.complex64)
+        if own.dim() == 4 and self.memory_format is torch.channels_last:
+            own = own.to(memory_format=torch.channels_last)
+        shared = own.untyped_storage().data_ptr() == tensor.untyped_storage().data_ptr()
+        return own.clone() if own.is_inference() or (buffer and shared) else own
+
+    def _run(self, images: Tensor) -> Any:
+        if self.is_scripted:
+            return self.module(images)
+        return functional_call(self.module, self.tensors, (images,))
+
+    def __call__(self, images: Float[Tensor, "image channel height width"]) -> Float[Tensor, "image feature"]:
+        """Return the flattened features.
+
+        Args:
+            images: batch in this encoder's dtype, on its device.
+
+        Returns:
+            One row an image, in the dtype that the encoder returns.
+
+        Raises:
+            OutOfMemoryError: if the batch does not fit.
+
+        """
+        try:
+            return features_of(self._run(images.contiguous(memory_format=self.memory_format)), len(images))
+        except (RuntimeError, MemoryError) as error:
+            if is_out_of_memory(error):
+                raise OutOfMemoryError(str(error)) from error
+            raise
+
+    def derivative(
+        self,
+        images: Float[Tensor, "image channel height width"],
+        directions: Float[Tensor, "image channel height width"],
+    ) -> Float[Tensor, "image feature"]:
+        """Return J u for every image and its direction, by forward-mode differentiation.
+
+        Args:
+            images: points at which to differentiate.
+            directions: one direction an image.
+
+        Returns:
+            One row an image.
+
+        Raises:
+            ForwardDerivativeError: if a part of the encoder has no forward derivative; the message names it.
+            OutOfMemoryError: if the batch does not fit.
+
+        """
+        points = images.contiguous(memory_format=self.memory_format)
+        tangents = directions.contiguous(memory_format=self.memory_format)
+        try:
+            return jvp(lambda x: features_of(self._run(x), len(images)), (points,), (tangents,))[1]
+        except LitBumpError:
+            raise
+        except (RuntimeError, MemoryError, NotImplementedError) as error:
+            if is_out_of_memory(error):
+                raise OutOfMemoryError(str(error)) from error
+            where = self._failing_module(points, tangents)
+            cause = str(error).strip().splitlines()[0][:160]
+            raise ForwardDerivativeError(
+                f"{where} has no forward-mode derivative ({cause}); replace it by plain torch operations, "
+                "or give its autograd.Function a jvp"
+            ) from error
+
+    def _failing_module(self, points: Tensor, tangents: Tensor) -> str:
+        """Run the derivative once more and note which module was running when it failed."""
+        stack: list[str] = []
+        handles = []
+        failed_at: list[str] = []
+        for name, part in self.module.named_modules():
+            label = f"{name or 'the encoder'} ({type(part).__name__})"
+            handles.append(part.register_forward_pre_hook(lambda *_, label=label: stack.append(label)))
+            handles.append(part.register_forward_hook(lambda *_: stack.pop() and None))
+        try:
+            jvp(lambda x: features_of(self._run(x), len(x)), (points,), (tangents,))
+        except (RuntimeError, MemoryError, NotImplementedError, LitBumpError):
+            failed_at = stack[-1:]
+        finally:
+            for handle in handles:
+                handle.remove()
+        return failed_at[0] if failed_at else "the encoder"
+
+    def digest(self) -> str:
+        """Return SHA-256 over all tensors of the encoder, or the name of a plain function that has none."""
+        state = hashlib.sha256()
+        tensors = [*self.module.parameters(), *self.module.buffers()]
+        if not tensors:
+            function = self.module.function if isinstance(self.module, CallableEncoder) else type(self.module)
+            return f"function:{getattr(function, '__qualname__', type(function).__qualname__)}"
+        for tensor in tensors:
+            flat = tensor.detach().cpu().contiguous()
+            state.update(f"{flat.dtype}{tuple(flat.shape)}".encode())
+            state.update(flat.reshape(-1).view(torch.uint8).numpy().tobytes() if flat.numel() else b"")
+        return state.hexdigest()
+
+
+def features_of(output: Any, n_images: int) -> Float[Tensor, "image feature"]:
+    """Return an encoder's output as one row of features an image, or say what is wrong with it.
+
+    Args:
+        output: what the encoder returned.
+        n_images: batch size that it was given.
+
+    Returns:
+        The output, flattened per image.
+
+    Raises:
+        LitBumpError: if it is no floating-point tensor with one row an image.
+
+    """
+    if not isinstance(output, Tensor):
+        inside = f" with keys {sorted(map(str, output))[:5]}" if isinstance(output, dict) else ""
+        raise LitBumpError(
+            f"the encoder returned {type(output).__name__}{inside}, not a tensor; pick one: lambda images: model(images)[...]"
+        )
+    if not output.is_floating_point():
+        raise LitBumpError(f"the encoder returned {output.dtype}; features must be floating-point numbers")
+    if output.dim() < 1 or output.shape[0] != n_images:
+        raise LitBumpError(
+            f"the encoder returned shape {tuple(output.shape)} for {n_images} images; it must return a row of features each"
+        )
+    return output.reshape(n_images, -1)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Say if an error means that memory ran out, on a GPU or on the CPU."""
+    text = str(error).lower()
+    return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or (
+        "out of memory" in text or "can't allocate memory" in text or "not enough memory" in text
+    )

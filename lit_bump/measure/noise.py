@@ -1,0 +1,137 @@
+"""Floating-point noise energy of a displacement, for the rule that discards rungs which it could fake.
+
+Paper: A.2 ("rungs where estimated floating-point noise exceeds 5 % of the measured energy are discarded per image"; how
+to estimate it is ours). Needs torch and NumPy.
+Without the rule a narrow VGG-16 at initialisation, whose response is 1e-17 at the smallest rung, reads as a bump.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from lit_bump.errors import LitBumpError
+from lit_bump.measure.displacement import base_features, differences, squared_length
+from lit_bump.measure.frozen_encoder import FrozenEncoder, OutOfMemoryError
+
+FloatArray = np.ndarray
+
+
+def float64_twin(
+    encoder: FrozenEncoder, images: Float[Tensor, "image channel height width"]
+) -> tuple[FrozenEncoder | None, str]:
+    """Return the same computation in float64, or None and the reason where the encoder cannot do that.
+
+    Args:
+        encoder: the encoder as it is measured.
+        images: images in its dtype; the first one is tried.
+
+    Returns:
+        The twin or None, and how the noise will be estimated, in words for the record.
+
+    """
+    if encoder.dtype == torch.float64:
+        return None, "repeatability (measured in float64: there is no twin)"
+    if encoder.is_scripted or encoder.device.type == "mps":
+        return None, "repeatability (scripted module or a device without float64)"
+    twin = FrozenEncoder(encoder.module, torch.float64, encoder.device, channels_last=False)
+    default = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        features = twin(images[:1].double())
+    except OutOfMemoryError:
+        raise
+    except (RuntimeError, TypeError, NotImplementedError, LitBumpError) as error:
+        return None, f"repeatability (no float64 twin: {str(error).strip().splitlines()[0][:120]})"
+    finally:
+        torch.set_default_dtype(default)
+    if features.dtype != torch.float64:
+        return None, f"repeatability (no float64 twin: the encoder returns {features.dtype} for float64 images)"
+    return twin, "float64 twin"
+
+
+def noise_energy(
+    encoder: FrozenEncoder,
+    twin: FrozenEncoder | None,
+    images: Float[Tensor, "image channel height width"],
+    etas: tuple[float, ...],
+    n_pairs: int,
+    *,
+    seed: int,
+    chunk: int,
+    first_image: int = 0,
+    advance: Callable[[int], None] = lambda n: None,
+) -> Float[FloatArray, "image rung"]:
+    r"""Return the estimated noise energy in the displacement of every image and rung.
+
+    With a twin: the mean of :math:`\|\delta_{32} - \delta_{64}\|^2` over a few pairs, :math:`\delta` being the feature
+    difference; this includes the rounding of :math:`x + \eta u`. Without: the same between two runs whose batch shapes
+    differ and whose images differ by one unit in the last place. Never below the rounding of the features themselves:
+    :math:`2 \sum ulp(z)^2 / 12`.
+
+    Args:
+        encoder: the encoder as it is measured.
+        twin: its float64 twin, or None.
+        images: images in the encoder's dtype, on its device.
+        etas: the ladder.
+        n_pairs: pairs an image and rung that the estimate uses.
+        seed: seed of the directions.
+        chunk: perturbed images a batch.
+        first_image: number of ``images[0]`` in its probe set.
+        advance: called with the number of perturbed images done.
+
+    Returns:
+        Energies, float64.
+
+    """
+    measured = differences(encoder, images, etas, n_pairs, seed=seed, chunk=chunk, first_image=first_image)
+    if twin is not None:
+        other, shown, batch = twin, images.double(), chunk
+    else:
+        other, shown, batch = encoder, _one_ulp_away(images), chunk + 1
+    repeated = differences(other, shown, etas, n_pairs, seed=seed, chunk=chunk, batch=batch, first_image=first_image)
+    parts = []
+    for difference in measured:
+        reference = _next_with_default_dtype(repeated, other.dtype)
+        parts.append(squared_length(difference.to(reference.dtype) - reference))
+        advance(2 * len(difference))
+    energy = torch.cat(parts).cpu().numpy().reshape(len(images), -1, len(etas), 2).mean(axis=(1, 3))
+    return np.asarray(np.maximum(energy, rounding_energy(base_features(encoder, images, chunk))[:, None]))
+
+
+def rounding_energy(features: Float[Tensor, "image feature"]) -> Float[FloatArray, " image"]:
+    """Return the energy of rounding two feature vectors of this size: 2 sum(ulp^2 / 12).
+
+    Args:
+        features: base features in the dtype in which the encoder returns them.
+
+    Returns:
+        One energy an image.
+
+    """
+    _, exponent = torch.frexp(features.float() if features.dtype != torch.float64 else features)
+    ulp = torch.finfo(features.dtype).eps * torch.exp2(exponent.double().cpu() - 1)
+    ulp = torch.where(features.cpu() == 0, 0.0, ulp)
+    return np.asarray((2.0 * ulp.square() / 12.0).sum(dim=1).numpy())
+
+
+def _one_ulp_away(images: Tensor) -> Tensor:
+    """Move every pixel by one unit in the last place, up and down in turn."""
+    up = torch.arange(images[0].numel(), device=images.device).view(images.shape[1:]) % 2 == 0
+    floor = images.abs().clamp(min=2.0**-6)  # the last place of a black pixel is far below the sum x + eta u
+    step = torch.nextafter(floor, torch.full_like(floor, 2.0)) - floor
+    return torch.where(up, images + step, images - step)
+
+
+def _next_with_default_dtype(parts: Iterator[Tensor], dtype: torch.dtype) -> Tensor:
+    """Advance a generator with the default dtype that its encoder's own tensors need."""
+    default = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        return next(parts)
+    finally:
+        torch.set_default_dtype(default)

@@ -1,0 +1,242 @@
+"""The result of a measurement: ratios, errors, noise and reasons of every image and rung, in one frozen record.
+
+Paper: eq. 1 and A.2 (per-image profiles, medians over the images that the noise rule leaves). Needs NumPy alone.
+NaN in ``ratio`` always has its reason in ``reason``; nothing is ever replaced by 0, 1 or infinity.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import zipfile
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from lit_bump.errors import LitBumpError
+from lit_bump.measure.bump import Bump, describe_bump, median_over_images
+from lit_bump.measure.protocol import Protocol
+
+FloatArray = np.ndarray
+IntArray = np.ndarray
+FORMAT = 1  # of the saved file; raise it when a reader of the old form would be misled
+
+
+class Reason(IntEnum):
+    """Why a ratio is undefined."""
+
+    KEPT = 0  # it is defined
+    NOISE = 1  # estimated floating-point noise above Protocol.noise_tolerance of the response
+    ZERO_SENSITIVITY = 2  # every Jacobian-vector product is zero: there is no local prediction
+    NOT_FINITE = 3  # the encoder returned NaN or inf
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """Hold the response profiles of some images under one protocol.
+
+    Args:
+        etas: the ladder (L2, [0, 1] pixels).
+        ratio: r of every image and rung; NaN where undefined.
+        response: mean squared feature displacement.
+        prediction: tr G / d, the predicted response per unit eta^2.
+        standard_error: of ``ratio``, over direction pairs; NaN where it cannot be known.
+        noise: estimated floating-point noise energy in ``response``.
+        n_directions: directions behind every response, antipodes counted.
+        reason: a ``Reason`` code for every ratio.
+        protocol: what was measured.
+        encoder_digest: SHA-256 over the encoder's tensors, or the name of a plain callable.
+        image_digests: SHA-256 of every image.
+        noise_method: how ``noise`` was estimated.
+        seconds: wall time of the measurement.
+        n_forwards: images that went through the encoder.
+        n_jvps: Jacobian-vector products.
+        context: free facts for people (step, probe set, versions), plain values only.
+
+    """
+
+    etas: Float[FloatArray, " rung"]
+    ratio: Float[FloatArray, "image rung"]
+    response: Float[FloatArray, "image rung"]
+    prediction: Float[FloatArray, " image"]
+    standard_error: Float[FloatArray, "image rung"]
+    noise: Float[FloatArray, "image rung"]
+    n_directions: Int[IntArray, "image rung"]
+    reason: Int[IntArray, "image rung"]
+    protocol: Protocol
+    encoder_digest: str
+    image_digests: tuple[str, ...]
+    noise_method: str
+    seconds: float = 0.0
+    n_forwards: int = 0
+    n_jvps: int = 0
+    context: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def n_images(self) -> int:
+        """Number of images, undefined ones included."""
+        return int(self.ratio.shape[0])
+
+    @property
+    def images_digest(self) -> str:
+        """SHA-256 over the digests of the images, in order."""
+        return hashlib.sha256("".join(self.image_digests).encode()).hexdigest()
+
+    def median(self) -> Float[FloatArray, " rung"]:
+        """Return the median ratio over the kept images of every rung; NaN where there is none."""
+        return median_over_images(self.ratio)
+
+    def quantiles(self, q: Sequence[float]) -> Float[FloatArray, "quantile rung"]:
+        """Return quantiles of the ratio over the kept images of every rung.
+
+        Args:
+            q: shares between 0 and 1.
+
+        Returns:
+            Linear-interpolation quantiles; NaN where no image is kept.
+
+        """
+        result = np.full((len(q), self.etas.size), np.nan)
+        for rung in np.flatnonzero(self.n_kept()):
+            column = self.ratio[:, rung]
+            result[:, rung] = np.quantile(column[np.isfinite(column)], q)
+        return result
+
+    def n_kept(self) -> Int[IntArray, " rung"]:
+        """Return the number of images with a defined ratio at every rung."""
+        return np.asarray(np.isfinite(self.ratio).sum(axis=0))
+
+    def bump(self) -> Bump:
+        """Return what the median profile shows: verdict, height, place, width, with intervals."""
+        return describe_bump(self.etas, self.ratio, self.standard_error, seed=self.protocol.seed)
+
+    def reasons(self) -> dict[str, int]:
+        """Return how many (image, rung) ratios are undefined, by reason; empty where all are defined."""
+        counts = Counter(int(code) for code in self.reason.ravel())
+        return {Reason(code).name.lower(): n for code, n in sorted(counts.items()) if code != Reason.KEPT}
+
+    def with_context(self, **facts: str | int | float | bool) -> Profile:
+        """Return the same profile with more facts in its context.
+
+        Args:
+            facts: plain values by name.
+
+        Returns:
+            A new profile that shares the arrays.
+
+        """
+        return replace(self, context={**self.context, **facts})
+
+    @classmethod
+    def concatenate(cls, profiles: Sequence[Profile]) -> Profile:
+        """Join profiles of consecutive images that were measured apart, for instance by several processes.
+
+        Args:
+            profiles: in the order of the images, all of one protocol and one encoder.
+
+        Returns:
+            One profile; seconds are the longest, forwards and JVPs the sum.
+
+        Raises:
+            LitBumpError: if there is none, or protocols or encoders differ.
+
+        """
+        if not profiles:
+            raise LitBumpError("there are no profiles to join")
+        first = profiles[0]
+        for other in profiles[1:]:
+            if other.protocol != first.protocol or other.encoder_digest != first.encoder_digest:
+                raise LitBumpError("profiles of different protocols or encoders cannot be joined")
+        joined = {name: np.concatenate([getattr(p, name) for p in profiles]) for name in _PER_IMAGE}
+        return replace(
+            first,
+            **joined,
+            image_digests=tuple(digest for p in profiles for digest in p.image_digests),
+            noise_method="; ".join(dict.fromkeys(p.noise_method for p in profiles)),
+            seconds=max(p.seconds for p in profiles),
+            n_forwards=sum(p.n_forwards for p in profiles),
+            n_jvps=sum(p.n_jvps for p in profiles),
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the profile as ``.npz`` without pickles; the file appears whole or not at all.
+
+        Args:
+            path: the file; its folder is made where it does not exist.
+
+        Returns:
+            The path.
+
+        """
+        path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        facts = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in (*_ARRAYS, "protocol")}
+        facts = {"format": FORMAT, "protocol": self.protocol.to_dict(), **facts}
+        arrays = {name: getattr(self, name) for name in _ARRAYS}
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                np.savez(file, facts=np.array(json.dumps(facts)), **arrays)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(temporary).chmod(0o666 & ~_umask())
+            Path(temporary).replace(path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+        return path
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Profile:
+        """Read a saved profile.
+
+        Args:
+            path: a file that ``save`` wrote.
+
+        Returns:
+            An equal profile.
+
+        Raises:
+            LitBumpError: if the file is not a whole, readable profile.
+
+        """
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                facts = json.loads(str(file["facts"]))
+                arrays = {name: file[name] for name in _ARRAYS}
+            if facts.pop("format") != FORMAT:
+                raise LitBumpError(f"{path} is of another format than {FORMAT}: read it with the version that wrote it")
+            protocol = Protocol.from_dict(facts.pop("protocol"))
+            profile = cls(**arrays, protocol=protocol, **{**facts, "image_digests": tuple(facts["image_digests"])})
+        except (OSError, KeyError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
+            if isinstance(error, (FileNotFoundError, LitBumpError)):
+                raise
+            raise LitBumpError(f"{path} is not a saved profile ({error or type(error).__name__})") from error
+        shape = (len(profile.image_digests), len(protocol.etas))
+        for name in _PER_IMAGE:
+            if getattr(profile, name).shape != (shape[:1] if name == "prediction" else shape):
+                raise LitBumpError(f"{path} is damaged: {name} has shape {getattr(profile, name).shape}, not {shape}")
+        return profile
+
+    def __str__(self) -> str:
+        undefined = "".join(f", {n} ratios undefined by {reason}" for reason, n in self.reasons().items())
+        return f"{self.n_images} images, {self.protocol}{undefined}; {self.bump()}"
+
+
+_PER_IMAGE = ("ratio", "response", "prediction", "standard_error", "noise", "n_directions", "reason")
+_ARRAYS = ("etas", *_PER_IMAGE)
+
+
+def _umask() -> int:
+    """Return the process's file mode mask, which can only be read by setting it."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

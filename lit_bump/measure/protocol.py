@@ -1,0 +1,148 @@
+"""What is measured: ladder, directions, estimator, noise rule, precision and seed, in one frozen value.
+
+Paper: section 2 and A.2 "Protocol". Needs nothing but the standard library and the ladder.
+A protocol never says *how fast* (chunk, device): two measurements under one protocol must agree.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal
+
+from lit_bump.errors import LitBumpError, nearest
+from lit_bump.measure.ladder import CIFAR_SIZE, ladder
+
+Estimator = Literal["paper", "matched"]
+Precision = Literal["float32", "float64"]
+QUICK_PAIRS = 16  # one block of directions; what it leaves as standard error is stated at Protocol.quick
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """Hold every choice that a response profile depends on, beside the encoder and the images.
+
+    Args:
+        etas: the ladder: increasing L2 perturbation sizes in [0, 1] pixels.
+        n_pairs: direction pairs (u, -u) an image for the response; the paper takes 1024 (its 2048 directions).
+        n_jvp: exact Jacobian-vector products an image for the prediction, on the first directions; the paper takes 256.
+        estimator: ``paper``: response and prediction are averaged over their own number of directions. ``matched``: both
+            over the same pairs (``n_jvp`` equals ``n_pairs``), so that the plateau is exactly 1 and does not jitter.
+        noise_tolerance: a rung of an image is discarded where the estimated floating-point noise exceeds this share of
+            the measured response; the paper takes 0.05.
+        n_noise: pairs an image and rung on which the floating-point noise is estimated.
+        precision: dtype of the encoder's arithmetic. TF32 and autocast are off in both.
+        seed: seed of the directions; at least 0.
+
+    Raises:
+        LitBumpError: if a value is out of range, with the value and what is allowed.
+
+    Example:
+        >>> protocol = Protocol.paper((3, 32, 32))
+        >>> len(protocol.etas), protocol.n_pairs, protocol.n_jvp
+        (17, 1024, 256)
+
+    """
+
+    etas: tuple[float, ...]
+    n_pairs: int = 1024
+    n_jvp: int = 256
+    estimator: Estimator = "paper"
+    noise_tolerance: float = 0.05
+    n_noise: int = 2
+    precision: Precision = "float32"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        etas = tuple(float(eta) for eta in self.etas)
+        object.__setattr__(self, "etas", etas)
+        if not etas or not all(math.isfinite(eta) and eta > 0 for eta in etas):
+            raise LitBumpError(f"etas are {etas}; give at least one, each positive and finite")
+        if any(low >= high for low, high in zip(etas, etas[1:], strict=False)):
+            raise LitBumpError(f"etas are {etas}; give them in increasing order, each once")
+        for name in ("n_pairs", "n_jvp", "n_noise"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < 1:
+                raise LitBumpError(f"{name} is {value!r}; it must be a whole number, at least 1")
+        if self.n_jvp > self.n_pairs:
+            raise LitBumpError(f"n_jvp is {self.n_jvp}; it cannot exceed n_pairs, {self.n_pairs}")
+        if self.n_noise > self.n_pairs:
+            object.__setattr__(self, "n_noise", self.n_pairs)
+        if self.estimator not in ("paper", "matched"):
+            raise LitBumpError(f"estimator is {self.estimator!r}{nearest(str(self.estimator), ('paper', 'matched'))}")
+        if self.estimator == "matched" and self.n_jvp != self.n_pairs:
+            raise LitBumpError(f"estimator 'matched' needs n_jvp = n_pairs; they are {self.n_jvp} and {self.n_pairs}")
+        if self.precision not in ("float32", "float64"):
+            raise LitBumpError(f"precision is {self.precision!r}; give 'float32' or 'float64'")
+        if not self.noise_tolerance > 0:
+            raise LitBumpError(f"noise_tolerance is {self.noise_tolerance}; it must be positive (the paper: 0.05)")
+        if not isinstance(self.seed, int) or self.seed < 0:
+            raise LitBumpError(f"seed is {self.seed!r}; it must be a whole number, at least 0")
+
+    @classmethod
+    def paper(cls, input_size: tuple[int, int, int] = CIFAR_SIZE, *, seed: int = 0) -> Protocol:
+        """Return the paper's protocol (A.2) for images of ``input_size``.
+
+        Args:
+            input_size: channels, height and width.
+            seed: seed of the directions.
+
+        Returns:
+            17 rungs, 1024 pairs, 256 JVPs, 5 % noise rule: 34,816 perturbed images and 256 JVPs an image.
+
+        """
+        return cls(etas=ladder(input_size), seed=seed)
+
+    @classmethod
+    def quick(
+        cls, input_size: tuple[int, int, int] = CIFAR_SIZE, *, n_pairs: int = QUICK_PAIRS, seed: int = 0
+    ) -> Protocol:
+        """Return a protocol cheap enough to run while training: matched directions, few pairs.
+
+        Args:
+            input_size: channels, height and width.
+            n_pairs: pairs an image; the standard error of one image's ratio falls as its inverse square root.
+            seed: seed of the directions.
+
+        Returns:
+            17 rungs, ``n_pairs`` pairs and JVPs, 5 % noise rule. With 16 pairs: 544 perturbed images an image.
+
+        """
+        return cls(etas=ladder(input_size), n_pairs=n_pairs, n_jvp=n_pairs, estimator="matched", n_noise=1, seed=seed)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the protocol as plain values, for JSON and YAML."""
+        return {**asdict(self), "etas": list(self.etas)}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Protocol:
+        """Return the protocol that ``to_dict`` described.
+
+        Args:
+            values: names and plain values.
+
+        Returns:
+            An equal protocol.
+
+        Raises:
+            LitBumpError: if a name is unknown or ``etas`` is missing.
+
+        Example:
+            >>> protocol = Protocol.quick()
+            >>> Protocol.from_dict(protocol.to_dict()) == protocol
+            True
+
+        """
+        names = [field.name for field in fields(cls)]
+        for name in values:
+            if name not in names:
+                raise LitBumpError(f"a protocol has no {name!r}{nearest(name, names)}")
+        if "etas" not in values:
+            raise LitBumpError("a protocol needs etas")
+        return cls(**{**values, "etas": tuple(values["etas"])})
+
+    def __str__(self) -> str:
+        return (
+            f"{len(self.etas)} rungs {self.etas[0]:.3g}..{self.etas[-1]:.3g}, {self.n_pairs} pairs, {self.n_jvp} JVPs, "
+            f"{self.estimator}, {self.precision}, noise rule {100 * self.noise_tolerance:g} %, seed {self.seed}"
+        )
