@@ -66,6 +66,7 @@ class Bump:
         return dict(self.__dict__)
 
     def __str__(self) -> str:
+        """Return verdict, height and place with their intervals, in one line."""
         if self.verdict == "undefined":
             return f"undefined: {self.reason}"
         low, high = self.height_interval
@@ -175,13 +176,14 @@ def _interval(values: Float[FloatArray, " resample"]) -> Interval:
 def _resampled_medians(
     ratio: Float[FloatArray, "image rung"], standard_error: Float[FloatArray, "image rung"], seed: int
 ) -> Float[FloatArray, "resample rung"]:
-    """Draw images with replacement; a single image is varied by its standard error instead."""
+    """Return medians of images drawn with replacement; a single image is varied by its standard error instead."""
     rng = np.random.default_rng(seed)
     n_images, n_rungs = ratio.shape
     if n_images == 1:
         normal = rng.standard_normal((N_RESAMPLES, n_rungs))
-        return np.maximum(ratio + np.nan_to_num(standard_error) * normal, np.finfo(np.float64).tiny)
-    return median_over_images(ratio[rng.integers(n_images, size=(N_RESAMPLES, n_images))])
+        return np.asarray(np.maximum(ratio + np.nan_to_num(standard_error) * normal, np.finfo(np.float64).tiny))
+    drawn = ratio[rng.integers(n_images, size=(N_RESAMPLES, n_images))]
+    return np.asarray(median_over_images(drawn))
 
 
 def _curve_shapes(
@@ -225,7 +227,7 @@ def _parabola_vertex(
     numerator = np.square(x1 - x0) * fall - np.square(x1 - x2) * rise
     denominator = (x1 - x0) * fall - (x1 - x2) * rise
     vertex = x1 - 0.5 * np.where(denominator != 0, numerator / denominator, 0.0)
-    return np.clip(np.where(np.isfinite(vertex), vertex, x1), x0, x2)
+    return np.asarray(np.clip(np.where(np.isfinite(vertex), vertex, x1), x0, x2))
 
 
 def _crossing(
@@ -235,4 +237,4 @@ def _crossing(
     row, inside = np.arange(len(y)), (left >= 0) & (left < len(x) - 1)
     at = np.clip(left, 0, len(x) - 2)
     share = (level - y[row, at]) / (y[row, at + 1] - y[row, at])
-    return np.where(inside & np.isfinite(share), x[at] + share * (x[at + 1] - x[at]), np.nan)
+    return np.asarray(np.where(inside & np.isfinite(share), x[at] + share * (x[at + 1] - x[at]), np.nan))

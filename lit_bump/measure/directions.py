@@ -72,11 +72,11 @@ def directions_of_rows(
 
     """
     rows = []
-    for number, count in zip(*(part.tolist() for part in image.unique_consecutive(return_counts=True)), strict=True):
-        done = sum(len(row) for row in rows)
-        pairs = pair[done : done + count]
+    for number in range(int(image[0]), int(image[-1]) + 1):
+        pairs = pair[image == number]
         first = int(pairs[0])
-        rows.append(directions(first, int(pairs[-1]) + 1, dim, seed=seed, image=number)[pairs - first])
+        drawn = directions(first, int(pairs[-1]) + 1, dim, seed=seed, image=number)
+        rows.append(drawn[pairs - first])
     return torch.cat(rows)
 
 

@@ -35,10 +35,12 @@ def base_features(
         One row an image.
 
     """
-    return torch.cat([encoder(padded(part, chunk))[: len(part)] for part in images.split(chunk)])
+    return torch.cat([encoder(padded(part, chunk))[: len(part)] for part in torch.split(images, chunk)])
 
 
-def padded(batch: Float[Tensor, "some *rest"], chunk: int) -> Float[Tensor, "chunk *rest"]:
+def padded(
+    batch: Float[Tensor, "image channel height width"], chunk: int
+) -> Float[Tensor, "{chunk} channel height width"]:
     """Return a batch of exactly ``chunk`` rows: a short one repeats its rows.
 
     Args:
@@ -88,13 +90,17 @@ def differences(
     base = base_features(encoder, images, batch)
     size = images.shape[1:]
     shape = (len(images), n_pairs, len(etas), 2)
-    like = {"dtype": encoder.dtype, "device": encoder.device}
-    steps = torch.tensor(etas, **like)[:, None] * torch.tensor([1.0, -1.0], **like)
+    steps = torch.tensor(etas, dtype=encoder.dtype)[:, None] * torch.tensor([1.0, -1.0], dtype=encoder.dtype)
+    steps = steps.to(encoder.device)
     total = math.prod(shape)
     for start in range(0, total, chunk):
         stop = min(start + chunk, total)
         image, pair, rung, sign = (torch.from_numpy(axis) for axis in np.unravel_index(np.arange(start, stop), shape))
-        u = directions_of_rows(image + first_image, pair, size.numel(), seed=seed).to(**like).view(-1, *size)
+        u = (
+            directions_of_rows(image + first_image, pair, size.numel(), seed=seed)
+            .to(encoder.device, encoder.dtype)
+            .view(-1, *size)
+        )
         perturbed = images[image] + steps[rung, sign].view(-1, 1, 1, 1) * u
         yield encoder(padded(perturbed, batch))[: stop - start] - base[image]
 

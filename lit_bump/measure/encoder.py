@@ -120,7 +120,18 @@ class NormalisedEncoder(nn.Module):
         self.register_buffer("std", torch.tensor(std, dtype=torch.float32).view(1, -1, 1, 1))
 
     def forward(self, images: Tensor) -> Any:
-        """Return the features of the normalised images."""
+        """Return the features of the normalised images.
+
+        Args:
+            images: batch in [0, 1] pixels.
+
+        Returns:
+            What the encoder returns.
+
+        Raises:
+            LitBumpError: if the images have another number of channels.
+
+        """
         mean, std = self.mean.to(images), self.std.to(images)
         if mean.shape[1] != images.shape[1]:
             raise LitBumpError(f"mean and std have {mean.shape[1]} channels, the images {images.shape[1]}")
@@ -148,7 +159,7 @@ class CallableEncoder(nn.Module):
 def as_encoder(encoder: Encoder) -> nn.Module:
     """Return an encoder of any kind as a module, without copying it.
 
-    Wrappers that forward-mode differentiation cannot pass (``DistributedDataParallel``, ``DataParallel``) are taken off.
+    Wrappers without a forward derivative (``DistributedDataParallel``, ``DataParallel``) are taken off.
 
     Args:
         encoder: a module, a bound method of one, or any callable images -> features.
@@ -222,7 +233,7 @@ def _references(value: Any, depth: int, seen: set[int]) -> Iterator[nn.Module]:
 
 
 def _has_forward(module: nn.Module) -> bool:
-    """Say if a module's class, other than the base classes of torch and Lightning, defines ``forward``."""
+    """Return whether a class other than the base classes of torch and Lightning defines ``forward``."""
     for kind in type(module).__mro__:
         if "forward" in vars(kind):
             return kind is not nn.Module and kind.__name__ != "LightningModule"

@@ -8,6 +8,8 @@ so that weights cannot change, low-precision weights are measured in float32, an
 from __future__ import annotations
 
 import hashlib
+import warnings
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -79,13 +81,14 @@ class FrozenEncoder:
 
         Raises:
             OutOfMemoryError: if the batch does not fit.
+            RuntimeError: whatever else the encoder raises.
+            MemoryError: never; it becomes an OutOfMemoryError.
 
         """
         try:
             return features_of(self._run(images.contiguous(memory_format=self.memory_format)), len(images))
         except (RuntimeError, MemoryError) as error:
-            if is_out_of_memory(error):
-                raise OutOfMemoryError(str(error)) from error
+            raise_out_of_memory(error)
             raise
 
     def derivative(
@@ -107,24 +110,23 @@ class FrozenEncoder:
             OutOfMemoryError: if the batch does not fit.
 
         """
+        _load_forward_mode()
         points = images.contiguous(memory_format=self.memory_format)
         tangents = directions.contiguous(memory_format=self.memory_format)
         try:
-            return jvp(lambda x: features_of(self._run(x), len(images)), (points,), (tangents,))[1]
-        except LitBumpError:
-            raise
-        except (RuntimeError, MemoryError, NotImplementedError) as error:
-            if is_out_of_memory(error):
-                raise OutOfMemoryError(str(error)) from error
+            tangent = jvp(lambda x: features_of(self._run(x), len(images)), (points,), (tangents,))[1]
+        except (RuntimeError, MemoryError) as error:  # NotImplementedError is a RuntimeError
+            raise_out_of_memory(error)
             where = self._failing_module(points, tangents)
             cause = str(error).strip().splitlines()[0][:160]
             raise ForwardDerivativeError(
                 f"{where} has no forward-mode derivative ({cause}); replace it by plain torch operations, "
                 "or give its autograd.Function a jvp"
             ) from error
+        return features_of(tangent, len(images))
 
     def _failing_module(self, points: Tensor, tangents: Tensor) -> str:
-        """Run the derivative once more and note which module was running when it failed."""
+        """Return the module that is running when the derivative, taken once more, fails."""
         stack: list[str] = []
         handles = []
         failed_at: list[str] = []
@@ -134,7 +136,7 @@ class FrozenEncoder:
             handles.append(part.register_forward_hook(lambda *_: stack.pop() and None))
         try:
             jvp(lambda x: features_of(self._run(x), len(x)), (points,), (tangents,))
-        except (RuntimeError, MemoryError, NotImplementedError, LitBumpError):
+        except (RuntimeError, MemoryError):
             failed_at = stack[-1:]
         finally:
             for handle in handles:
@@ -155,6 +157,15 @@ class FrozenEncoder:
         return state.hexdigest()
 
 
+@lru_cache(maxsize=1)
+def _load_forward_mode() -> None:
+    """Let torch load its forward-mode rules, once, without the deprecation warning that torch gives itself."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="`torch.jit", category=FutureWarning)
+        warnings.filterwarnings("ignore", message="`torch.jit", category=DeprecationWarning)
+        jvp(torch.sin, (torch.zeros(1),), (torch.ones(1),))
+
+
 def features_of(output: Any, n_images: int) -> Float[Tensor, "image feature"]:
     """Return an encoder's output as one row of features an image, or say what is wrong with it.
 
@@ -172,20 +183,28 @@ def features_of(output: Any, n_images: int) -> Float[Tensor, "image feature"]:
     if not isinstance(output, Tensor):
         inside = f" with keys {sorted(map(str, output))[:5]}" if isinstance(output, dict) else ""
         raise LitBumpError(
-            f"the encoder returned {type(output).__name__}{inside}, not a tensor; pick one: lambda images: model(images)[...]"
+            f"the encoder returned {type(output).__name__}{inside}, not a tensor; pick one: lambda x: model(x)[...]"
         )
     if not output.is_floating_point():
         raise LitBumpError(f"the encoder returned {output.dtype}; features must be floating-point numbers")
     if output.dim() < 1 or output.shape[0] != n_images:
         raise LitBumpError(
-            f"the encoder returned shape {tuple(output.shape)} for {n_images} images; it must return a row of features each"
+            f"the encoder returned shape {tuple(output.shape)} for {n_images} images; it must return a row for each"
         )
     return output.reshape(n_images, -1)
 
 
-def is_out_of_memory(error: BaseException) -> bool:
-    """Say if an error means that memory ran out, on a GPU or on the CPU."""
+def raise_out_of_memory(error: BaseException) -> None:
+    """Raise ``OutOfMemoryError`` if an error means that memory ran out, on a GPU or on the CPU; else do nothing.
+
+    Args:
+        error: what the encoder raised.
+
+    Raises:
+        OutOfMemoryError: in that case.
+
+    """
     text = str(error).lower()
-    return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or (
-        "out of memory" in text or "can't allocate memory" in text or "not enough memory" in text
-    )
+    phrases = ("out of memory", "can't allocate memory", "not enough memory")
+    if isinstance(error, (torch.OutOfMemoryError, MemoryError)) or any(phrase in text for phrase in phrases):
+        raise OutOfMemoryError(str(error)) from error

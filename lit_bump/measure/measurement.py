@@ -13,6 +13,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -100,8 +102,8 @@ def measure_profile(
                 chunk = chunk // 2
             if device.type == "cuda":
                 torch.cuda.empty_cache()
-    context = {"device": str(device), "torch": torch.__version__, "chunk": chunk}
-    return profile.with_context(**context, seconds=time.perf_counter() - started)
+    profile = profile.with_context(device=str(device), torch=str(torch.__version__), chunk=chunk)
+    return replace(profile, seconds=time.perf_counter() - started)
 
 
 def image_digests(images: Float[Tensor, "image channel height width"]) -> tuple[str, ...]:
@@ -131,8 +133,10 @@ def _measure(
 ) -> Profile:
     shown = images.to(device, dtype)
     frozen, repeat = _prepared(module, shown, dtype, device, chunk)
-    settings = {"seed": protocol.seed, "chunk": chunk, "first_image": first_image, "advance": advance}
-    sensitivity = sensitivities(frozen, shown, protocol.n_jvp, **{**settings, "chunk": max(1, chunk // 2)})
+    settings: Any = {"seed": protocol.seed, "first_image": first_image, "advance": advance}
+    half = max(1, chunk // 2)  # a product holds about twice the memory of a forward
+    sensitivity = sensitivities(frozen, shown, protocol.n_jvp, chunk=half, **settings)
+    settings["chunk"] = chunk
     displacement = displacements(frozen, shown, protocol.etas, protocol.n_pairs, **settings)
     twin, method = float64_twin(frozen, shown)
     noise = noise_energy(frozen, twin, shown, protocol.etas, protocol.n_noise, **settings)
@@ -164,7 +168,7 @@ def _measure(
 def _prepared(
     module: nn.Module, images: Tensor, dtype: torch.dtype, device: torch.device, chunk: int
 ) -> tuple[FrozenEncoder, np.ndarray]:
-    """Return the encoder in the faster memory format that it can run in, checked for repeatability."""
+    # The faster memory format, unless the encoder cannot run in it.
     has_convolutions = any(isinstance(part, nn.Conv2d) for part in module.modules())
     if has_convolutions and images.shape[1] > 1:
         try:
@@ -203,7 +207,8 @@ def _work(images: Tensor, protocol: Protocol) -> int:
 def _default_chunk(images: Tensor, protocol: Protocol, device: torch.device) -> int:
     fit = _CHUNK_FLOATS.get(device.type, _CHUNK_FLOATS["cpu"]) // math.prod(images.shape[1:])
     most = len(images) * protocol.n_pairs * len(protocol.etas) * 2
-    return max(2, min(_CHUNK_LIMIT, 2 ** max(3, int(math.log2(max(fit, 1)))), most))
+    power = 1 << max(3, max(fit, 1).bit_length() - 1)
+    return max(2, min(_CHUNK_LIMIT, power, most))
 
 
 @contextmanager
@@ -218,12 +223,16 @@ def _progress_bar(progress: Progress, total: int) -> Iterator[Callable[[int], No
 
         yield advance
     elif progress or (progress is None and sys.stderr.isatty()):
-        from tqdm import tqdm  # noqa: PLC0415 - only where a bar is shown
+        from tqdm import tqdm
 
         delay = 0.0 if progress else 1.0
         with tqdm(
             total=total, desc="response profile", unit="img", delay=delay, leave=False, dynamic_ncols=True
         ) as bar:
-            yield lambda n: bar.update(n) and None
+
+            def show(n: int) -> None:
+                bar.update(n)
+
+            yield show
     else:
         yield lambda n: None

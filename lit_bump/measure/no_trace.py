@@ -97,7 +97,8 @@ def _identities(container: Any) -> list[int]:
 
 
 def _random_streams() -> dict[str, Any]:
-    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() and torch.cuda.is_initialized() else None
+    initialised = torch.cuda.is_available() and torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    cuda = torch.cuda.get_rng_state_all() if initialised else None
     return {
         "python": random.getstate(),
         "numpy": np.random.get_state(),  # noqa: NPY002 - the global stream is the user's; it is read to be put back

@@ -33,6 +33,9 @@ def float64_twin(
     Returns:
         The twin or None, and how the noise will be estimated, in words for the record.
 
+    Raises:
+        OutOfMemoryError: if one image in float64 does not fit.
+
     """
     if encoder.dtype == torch.float64:
         return None, "repeatability (measured in float64: there is no twin)"
@@ -120,7 +123,7 @@ def rounding_energy(features: Float[Tensor, "image feature"]) -> Float[FloatArra
 
 
 def _one_ulp_away(images: Tensor) -> Tensor:
-    """Move every pixel by one unit in the last place, up and down in turn."""
+    """Return images whose pixels are moved by one unit in the last place, up and down in turn."""
     up = torch.arange(images[0].numel(), device=images.device).view(images.shape[1:]) % 2 == 0
     floor = images.abs().clamp(min=2.0**-6)  # the last place of a black pixel is far below the sum x + eta u
     step = torch.nextafter(floor, torch.full_like(floor, 2.0)) - floor
@@ -128,7 +131,7 @@ def _one_ulp_away(images: Tensor) -> Tensor:
 
 
 def _next_with_default_dtype(parts: Iterator[Tensor], dtype: torch.dtype) -> Tensor:
-    """Advance a generator with the default dtype that its encoder's own tensors need."""
+    """Return the next part, made under the default dtype that the encoder's own tensors need."""
     default = torch.get_default_dtype()
     torch.set_default_dtype(dtype)
     try:

@@ -92,7 +92,7 @@ _LEGACY: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {  # matmu
 
 
 def _read_legacy(read: Callable[[], Any]) -> Any:
-    """Read an old switch; torch refuses while it contradicts the new ones, so those are tried in each state."""
+    """Return an old switch; torch refuses while it contradicts the new ones, so those are tried in each state."""
     try:
         return read()
     except RuntimeError:

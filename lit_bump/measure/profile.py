@@ -123,7 +123,7 @@ class Profile:
         counts = Counter(int(code) for code in self.reason.ravel())
         return {Reason(code).name.lower(): n for code, n in sorted(counts.items()) if code != Reason.KEPT}
 
-    def with_context(self, **facts: str | int | float | bool) -> Profile:
+    def with_context(self, **facts: Any) -> Profile:
         """Return the same profile with more facts in its context.
 
         Args:
@@ -155,7 +155,7 @@ class Profile:
         for other in profiles[1:]:
             if other.protocol != first.protocol or other.encoder_digest != first.encoder_digest:
                 raise LitBumpError("profiles of different protocols or encoders cannot be joined")
-        joined = {name: np.concatenate([getattr(p, name) for p in profiles]) for name in _PER_IMAGE}
+        joined: dict[str, Any] = {name: np.concatenate([getattr(p, name) for p in profiles]) for name in _PER_IMAGE}
         return replace(
             first,
             **joined,
@@ -208,18 +208,19 @@ class Profile:
             LitBumpError: if the file is not a whole, readable profile.
 
         """
+        if not Path(path).is_file():
+            raise LitBumpError(f"there is no saved profile at {path}")
         try:
             with np.load(path, allow_pickle=False) as file:
                 facts = json.loads(str(file["facts"]))
                 arrays = {name: file[name] for name in _ARRAYS}
-            if facts.pop("format") != FORMAT:
-                raise LitBumpError(f"{path} is of another format than {FORMAT}: read it with the version that wrote it")
+            made_as = facts.pop("format")
             protocol = Protocol.from_dict(facts.pop("protocol"))
             profile = cls(**arrays, protocol=protocol, **{**facts, "image_digests": tuple(facts["image_digests"])})
-        except (OSError, KeyError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
-            if isinstance(error, (FileNotFoundError, LitBumpError)):
-                raise
+        except (OSError, KeyError, ValueError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
             raise LitBumpError(f"{path} is not a saved profile ({error or type(error).__name__})") from error
+        if made_as != FORMAT:
+            raise LitBumpError(f"{path} is of format {made_as}, not {FORMAT}: read it with the version that wrote it")
         shape = (len(profile.image_digests), len(protocol.etas))
         for name in _PER_IMAGE:
             if getattr(profile, name).shape != (shape[:1] if name == "prediction" else shape):
@@ -227,6 +228,7 @@ class Profile:
         return profile
 
     def __str__(self) -> str:
+        """Return size, protocol, undefined ratios and the bump, in one line."""
         undefined = "".join(f", {n} ratios undefined by {reason}" for reason, n in self.reasons().items())
         return f"{self.n_images} images, {self.protocol}{undefined}; {self.bump()}"
 

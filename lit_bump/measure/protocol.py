@@ -6,6 +6,7 @@ A protocol never says *how fast* (chunk, device): two measurements under one pro
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
@@ -26,8 +27,8 @@ class Protocol:
         etas: the ladder: increasing L2 perturbation sizes in [0, 1] pixels.
         n_pairs: direction pairs (u, -u) an image for the response; the paper takes 1024 (its 2048 directions).
         n_jvp: exact Jacobian-vector products an image for the prediction, on the first directions; the paper takes 256.
-        estimator: ``paper``: response and prediction are averaged over their own number of directions. ``matched``: both
-            over the same pairs (``n_jvp`` equals ``n_pairs``), so that the plateau is exactly 1 and does not jitter.
+        estimator: ``paper``: response and prediction are averaged over their own number of directions. ``matched``:
+            both over the same pairs (``n_jvp`` equals ``n_pairs``), so that the plateau is 1 and does not jitter.
         noise_tolerance: a rung of an image is discarded where the estimated floating-point noise exceeds this share of
             the measured response; the paper takes 0.05.
         n_noise: pairs an image and rung on which the floating-point noise is estimated.
@@ -54,11 +55,17 @@ class Protocol:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        """Refuse values out of range.
+
+        Raises:
+            LitBumpError: with the value and what is allowed.
+
+        """
         etas = tuple(float(eta) for eta in self.etas)
         object.__setattr__(self, "etas", etas)
         if not etas or not all(math.isfinite(eta) and eta > 0 for eta in etas):
             raise LitBumpError(f"etas are {etas}; give at least one, each positive and finite")
-        if any(low >= high for low, high in zip(etas, etas[1:], strict=False)):
+        if any(low >= high for low, high in itertools.pairwise(etas)):
             raise LitBumpError(f"etas are {etas}; give them in increasing order, each once")
         for name in ("n_pairs", "n_jvp", "n_noise"):
             value = getattr(self, name)
@@ -142,6 +149,7 @@ class Protocol:
         return cls(**{**values, "etas": tuple(values["etas"])})
 
     def __str__(self) -> str:
+        """Return the protocol in one line."""
         return (
             f"{len(self.etas)} rungs {self.etas[0]:.3g}..{self.etas[-1]:.3g}, {self.n_pairs} pairs, {self.n_jvp} JVPs, "
             f"{self.estimator}, {self.precision}, noise rule {100 * self.noise_tolerance:g} %, seed {self.seed}"

@@ -72,7 +72,7 @@ def check_encoder(
 
     """
     energies = []
-    for part in images.split(chunk):
+    for part in torch.split(images, chunk):
         batch = padded(part, chunk)
         first, second = encoder(batch)[: len(part)], encoder(batch)[: len(part)]
         energy, scale = squared_length(first - second), squared_length(first)
