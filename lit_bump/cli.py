@@ -1,0 +1,184 @@
+"""The training commands: Lightning's command line with the measurement as a section of its own, ``rprofile:``.
+
+Paper: A.2 "Training". The callback is forced (a later file that lists ``trainer.callbacks`` cannot lose it);
+``--rprofile.enable false`` is the one way to switch it off. Runs go to ``<default_root_dir>/<run_name>/version_<n>``,
+with or without a logger, so nothing is ever overwritten. Importing this file loads torch and lightning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from lightning.pytorch import LightningModule, Trainer
+from lightning.pytorch.cli import ArgsType, LightningArgumentParser, LightningCLI, SaveConfigCallback
+from lightning.pytorch.loggers import TensorBoardLogger
+from lightning.pytorch.utilities.exceptions import MisconfigurationException
+from lightning.pytorch.utilities.rank_zero import rank_zero_info
+
+# The first two are loaded so that a config may name their classes alone: jsonargparse looks among subclasses.
+from lit_bump import datamodules, modules  # noqa: F401
+from lit_bump.callbacks import RProfileCallback
+from lit_bump.cli_errors import one_line
+from lit_bump.errors import LitBumpError
+
+RUNS = "runs"
+_CURABLE = (LitBumpError, MisconfigurationException, FileNotFoundError)
+_CURABLE_IN_CONSTRUCTORS = (*_CURABLE, TypeError, ValueError, OSError, ImportError)
+
+
+def run_trainer(command: str, arguments: Sequence[str], *, run_name: str) -> BumpCLI:
+    """Run one of the Trainer's commands.
+
+    Args:
+        command: ``fit``, ``validate``, ``test`` or ``predict``.
+        arguments: the words after it, with paths for configs.
+        run_name: the default name of the run's folder.
+
+    Returns:
+        The command line after its run, with ``trainer``, ``model``, ``datamodule`` and ``config``.
+
+    Raises:
+        LitBumpError: for every error that the user can cure, with a message of one line.
+        KeyboardInterrupt: if Ctrl-C ended the run; Lightning has then closed its loggers.
+
+    """
+    return BumpCLI([command, *arguments], run_name=run_name)
+
+
+class BumpArgumentParser(LightningArgumentParser):
+    """Lightning's parser, whose errors are one line instead of pages of usage."""
+
+    def error(self, message: str, ex: Exception | None = None) -> NoReturn:
+        """Raise the error in one line; inside a union of types, let jsonargparse go on to the next one.
+
+        Args:
+            message: what is wrong, of any number of lines.
+            ex: the exception behind it.
+
+        Raises:
+            LitBumpError: with the key, the problem and the nearest valid name.
+
+        """
+        if not self.exit_on_error:
+            super().error(message, ex)
+        parser = getattr(ex, "subcommand_parser", None) or self
+        keys = {action.dest for action in parser._actions}
+        raise LitBumpError(one_line(message, keys)) from ex
+
+
+class VersionedConfig(SaveConfigCallback):
+    """Save the config of a training run beside its results, under a name that is free."""
+
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        """Save ``config.yaml`` in the run's folder, or ``config_1.yaml`` and so on where a resumed run has one.
+
+        Args:
+            trainer: the Trainer, whose ``log_dir`` is the run's folder.
+            pl_module: the module to be trained.
+            stage: only ``fit`` is saved.
+
+        """
+        if stage != "fit" or self.already_saved:
+            return
+        folder = Path(str(trainer.log_dir))
+        count = sum(1 for _ in folder.glob("config*.yaml")) if trainer.is_global_zero else 0
+        count = trainer.strategy.broadcast(count)
+        if count:
+            self.config_filename = f"config_{count}.yaml"
+        rank_zero_info(f"Run folder: {folder} ({self.config_filename})")
+        super().setup(trainer, pl_module, stage)
+
+
+class BumpCLI(LightningCLI):
+    """Lightning's command line with ``rprofile:`` and ``run_name``, for any LightningModule and data module."""
+
+    def __init__(self, arguments: list[str], *, run_name: str) -> None:
+        self._run_name = run_name
+        super().__init__(
+            save_config_callback=VersionedConfig,
+            trainer_defaults={"default_root_dir": RUNS},
+            parser_class=BumpArgumentParser,
+            parser_kwargs={"prog": "python -m lit_bump"},
+            auto_configure_optimizers=False,
+            args=arguments,
+        )
+
+    def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
+        """Add the run's name and the measurement's section.
+
+        Args:
+            parser: the parser of one command.
+
+        """
+        parser.add_argument(
+            "--run_name",
+            type=str,
+            default=self._run_name,
+            help="The run goes to <trainer.default_root_dir>/<run_name>/version_<n>; by default the config's name.",
+        )
+        parser.add_lightning_class_args(RProfileCallback, "rprofile")
+
+    def parse_arguments(self, parser: LightningArgumentParser, args: ArgsType) -> None:
+        """Parse the words given, whatever this process was started with.
+
+        Args:
+            parser: the parser of all commands.
+            args: the command and what follows it.
+
+        """
+        self.config = parser.parse_args(args)
+
+    def instantiate_classes(self) -> None:
+        """Make model, data module, callbacks and Trainer from the config.
+
+        Raises:
+            LitBumpError: if one of them refuses its arguments.
+
+        """
+        try:
+            super().instantiate_classes()
+        except _CURABLE_IN_CONSTRUCTORS as error:
+            raise LitBumpError(_reason(error)) from error
+
+    def instantiate_trainer(self, **kwargs: Any) -> Trainer:
+        """Make the Trainer, with a folder of its own for each run.
+
+        Args:
+            kwargs: arguments beside those of the config.
+
+        Returns:
+            A Trainer that logs to TensorBoard by default; without a logger its root is the next free version.
+
+        """
+        config = self._get(self.config_init, "trainer")
+        root, run_name = Path(config["default_root_dir"] or RUNS), self._get(self.config_init, "run_name")
+        logger = config["logger"]
+        if logger is None:
+            logger = self.subcommand == "fit"  # the other commands print their numbers and leave no folder
+        if logger is True and not config["fast_dev_run"]:
+            kwargs["logger"] = TensorBoardLogger(root, name=run_name, default_hp_metric=False)
+        elif not logger or config["fast_dev_run"]:
+            kwargs |= {"logger": False, "default_root_dir": _next_version(root / run_name)}
+        return super().instantiate_trainer(**kwargs)
+
+    def _run_subcommand(self, subcommand: str) -> None:
+        try:
+            super()._run_subcommand(subcommand)
+        except _CURABLE as error:
+            raise LitBumpError(_reason(error)) from error
+        except SystemExit:
+            if self.trainer.interrupted:  # Lightning turns Ctrl-C into exit code 1
+                raise KeyboardInterrupt from None
+            raise
+
+
+def _next_version(folder: Path) -> Path:
+    taken = [int(path.name[8:]) for path in folder.glob("version_*") if path.name[8:].isdigit()]
+    return folder / f"version_{max(taken, default=-1) + 1}"
+
+
+def _reason(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return text if isinstance(error, LitBumpError) else f"{type(error).__name__}: {text}"

@@ -1,0 +1,165 @@
+"""One line from what jsonargparse says about a wrong config.
+
+Its messages list every alternative of a type over many lines, with the useful sentence in the middle. Here the line is
+found, the key is written with all its dots, and the nearest valid name is added. Reads text and class signatures only.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import re
+from collections.abc import Collection, Iterable
+
+from jsonargparse import ArgumentParser
+
+_KEY = re.compile(r'Parser key "([^"]+)"')
+_CLASS = re.compile(r"Problem with given class_path '([^']+)'")
+_OPTION = re.compile(r"Option '([^']+)' is not accepted|does not accept option '([^']+)'|Key '([^']+)' is not expected")
+_UNRECOGNIZED = re.compile(r"unrecognized arguments: --([^\s=]+)")
+_IMPORT = re.compile(r"Expected a dot import path string: (.+)")
+_EXPECTED = re.compile(r"Expected an? (.+?)(?:\. Got value: (.*))?$")
+_GIVEN = re.compile(r"Given value: (.*)")
+_REQUIRED = re.compile(r"arguments are required: (.+)")
+_LITERAL = re.compile(r"Literal\[(.+)\]")
+_DOTTED = re.compile(r"[A-Za-z_][\w.]*\.[A-Za-z_]\w*")
+
+
+def one_line(message: str, known_keys: Collection[str]) -> str:
+    """Say in one line what is wrong with a config.
+
+    Args:
+        message: what the parser said, of any number of lines.
+        known_keys: the dotted keys that the command accepts.
+
+    Returns:
+        The key, the problem and the nearest valid name, where there is one.
+
+    """
+    lines = [line.strip(" -") for line in message.splitlines() if line.strip()]
+    text = "\n".join(lines)
+    key = ".".join(dict.fromkeys(_KEY.findall(text)))
+    prefix = f"{key}: " if key else ""
+    owner = _last(_CLASS, text)
+    if match := _UNRECOGNIZED.search(text):
+        return _unknown_key(match[1], known_keys)
+    if match := _OPTION.search(text):
+        option = next(group for group in match.groups() if group)
+        if owner is None:
+            return _unknown_key(option, known_keys)
+        return f"{prefix}{_short(owner)} has no argument {option!r}{hint(option, arguments_of(owner))}"
+    if match := _REQUIRED.search(text):
+        return _missing(match[1], prefix, owner)
+    block = text[max((found.start() for found in _KEY.finditer(text)), default=0) :]
+    choices = [value.strip("'\" ") for found in _LITERAL.findall(block) for value in found.split(",")]
+    if (match := _IMPORT.search(block)) and not choices:
+        return f"{prefix}no class {match[1]!r}{hint(match[1], _subclass_names(block))}"
+    if owner is not None and owner in block:
+        reason = next((line for line in block.splitlines()[_row(block, owner) + 1 :]), "it cannot be used")
+        return f"{prefix}{owner}: {reason}"
+    return _wrong_value(block, choices, prefix) or " ".join(lines)
+
+
+def hint(name: str, valid: Iterable[str]) -> str:
+    """Return the nearest valid name in brackets, or all names where they are few.
+
+    Args:
+        name: what the user wrote.
+        valid: the names that exist.
+
+    Returns:
+        Text to append, starting with a space; empty where it would help nobody.
+
+    """
+    names = sorted(set(valid))
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    if close:
+        return f" (did you mean {close[0]!r}?)"
+    return f" (valid: {', '.join(names)})" if 0 < len(names) <= 12 else ""
+
+
+def arguments_of(class_path: str) -> list[str]:
+    """Return the names of the arguments that a class accepts in a config.
+
+    Args:
+        class_path: its dotted path.
+
+    Returns:
+        The names, with those that parents take through ``**kwargs``; empty where the class cannot be imported.
+
+    """
+    found = _import(class_path)
+    if not isinstance(found, type):
+        return []
+    keys = ArgumentParser(exit_on_error=False).add_class_arguments(found, "it", fail_untyped=False)
+    return sorted({key.split(".")[1] for key in keys if "." in key})
+
+
+def _unknown_key(key: str, known_keys: Collection[str]) -> str:
+    sections = {known.split(".")[0] for known in known_keys}
+    section = key.split(".")[0]
+    if section not in sections:
+        return f"no option {section!r}{hint(section, sections)}"
+    parent = key.rpartition(".")[0]
+    beside = [known for known in known_keys if known.rpartition(".")[0] == parent]
+    return f"no option {key!r}{hint(key, beside)}"
+
+
+def _missing(names: str, prefix: str, owner: str | None) -> str:
+    if prefix or owner:
+        return f"{prefix}{_short(owner or '')} needs {names}"
+    keys = ", ".join(name.strip().partition(".")[2] or name.strip() for name in names.split(","))
+    return f"{keys} not given; name a config, such as --config quickstart.yaml (see python -m lit_bump configs)"
+
+
+def _wrong_value(block: str, choices: list[str], prefix: str) -> str:
+    expected = [(kind, given) for kind, given in _EXPECTED.findall(block) if not kind.startswith("dot import path")]
+    if not expected:
+        return ""
+    given = _last(_GIVEN, block) or next((value for _, value in expected if value), "")
+    kinds = list(dict.fromkeys(_readable(kind) for kind, _ in expected))
+    return f"{prefix}expected {' or '.join(kinds)}, got {given!r}{_closest(given, choices)}"
+
+
+def _closest(given: str, choices: list[str]) -> str:
+    close = difflib.get_close_matches(given, choices, n=1, cutoff=0.6)
+    return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def _readable(kind: str) -> str:
+    if match := _LITERAL.search(kind):
+        return f"one of {match[1]}"
+    name = re.sub(r"<class '(?:\w+\.)*(\w+)'>", r"\1", kind)
+    return "null" if name == "NoneType" else re.sub(r"\b(?:\w+\.)+(\w+)", r"\1", name)
+
+
+def _subclass_names(block: str) -> list[str]:
+    names: set[str] = set()
+    subtypes = next((line for line in block.splitlines() if line.startswith("Subtypes:")), "")
+    waiting = [found for path in _DOTTED.findall(subtypes) if isinstance(found := _import(path), type)]
+    while waiting:
+        base = waiting.pop()
+        names.add(base.__name__)
+        waiting += base.__subclasses__()
+    return [name for name in names if not name.startswith("_")]
+
+
+def _import(path: str) -> object:
+    module, _, name = path.rpartition(".")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError):
+        return None
+
+
+def _last(pattern: re.Pattern[str], text: str) -> str | None:
+    found: list[str] = pattern.findall(text)
+    return found[-1] if found else None
+
+
+def _row(block: str, owner: str) -> int:
+    return next(i for i, line in enumerate(block.splitlines()) if owner in line)
+
+
+def _short(class_path: str) -> str:
+    return class_path.rpartition(".")[2]
