@@ -1,0 +1,1 @@
+"""Benchmarks of lit_bump; run with ``python -m benchmarks``."""
