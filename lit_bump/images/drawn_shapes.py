@@ -25,15 +25,15 @@ SHAPE_SIZE = (3, 32, 32)
 
 _SIDE = 32
 _N_PIXELS = 3 * _SIDE * _SIDE
-_CANDIDATES = 2  # colours tried for the shape; the one further from the background's is taken
+_CANDIDATES = 3  # colours tried for the shape; the one further from the background's is taken
 _GRID = 5  # texture: random values on a 5 x 5 grid, smoothly interpolated
 _N_NUMBERS = 4 + 3 + 3 * _CANDIDATES
 _TEXTURE_WORDS = -(-2 * 3 * _GRID * _GRID // 8)
 _NOISE_WORDS = 2 * _N_PIXELS // 8
-_RADIUS = (6.0, 12.0)  # pixels
-_MARGIN = 0.75  # the centre keeps this share of the radius away from the border
+_RADIUS = (6.5, 12.0)  # pixels
+_MARGIN = 0.85  # the centre keeps this share of the radius away from the border
 _TEXTURE = 0.36  # peak amplitude of the texture, in [0, 1] pixels
-_NOISE = 0.10  # peak amplitude of the pixel noise
+_NOISE = 0.08  # peak amplitude of the pixel noise
 _CHUNK = 250  # images at a time: they fit in the cache
 
 Floats = npt.NDArray[np.float32]
@@ -117,8 +117,8 @@ def _draw(words: npt.NDArray[np.uint64], labels: npt.NDArray[np.int64]) -> npt.N
     triangular = noise[:, 0].astype(np.int16) + noise[:, 1] - np.int16(255)
     pixels += triangular.astype(np.float32) * np.float32(_NOISE / 255)
     pixels *= np.float32(255)
-    np.rint(pixels, out=pixels)
-    return np.clip(pixels, 0, 255, out=pixels).astype(np.uint8)
+    rounded: npt.NDArray[np.uint8] = np.clip(np.rint(pixels), 0, 255).astype(np.uint8)
+    return rounded
 
 
 def _coverage(numbers: npt.NDArray[np.float64], labels: npt.NDArray[np.int64]) -> Floats:
@@ -201,7 +201,7 @@ def _spread() -> npt.NDArray[np.float64]:
     weights = np.zeros((_GRID, _SIDE))
     weights[cell, np.arange(_SIDE)] = 1 - rise
     weights[cell + 1, np.arange(_SIDE)] = rise
-    return np.einsum("ay,bx->abyx", weights, weights).reshape(_GRID * _GRID, -1)
+    return np.asarray(np.einsum("ay,bx->abyx", weights, weights).reshape(_GRID * _GRID, -1))
 
 
 def _turns(n: int) -> npt.NDArray[np.float64]:
@@ -215,7 +215,7 @@ def _turns(n: int) -> npt.NDArray[np.float64]:
 
     """
     angle = 2 * np.pi * np.arange(n) / n
-    return np.rint(np.stack([np.cos(angle), np.sin(angle)]) * 2**20) / 2**20
+    return np.asarray(np.rint(np.stack([np.cos(angle), np.sin(angle)]) * 2**20) / 2**20)
 
 
 _SPREAD = _spread()

@@ -47,8 +47,11 @@ def gaussian_blur(
     weights = _kernel(sigma)
     if len(weights) == 1:
         return images.clone()
-    parts = [_blur_rows(_blur_rows(part, weights), weights) for part in images.split(_CHUNK)]
-    return torch.cat(parts) if parts else images.clone()
+    result = torch.empty_like(images)
+    for start in range(0, len(images), _CHUNK):
+        part = slice(start, start + _CHUNK)
+        result[part] = _blur_rows(_blur_rows(images[part], weights), weights)
+    return result
 
 
 def _kernel(sigma: float) -> list[float]:

@@ -87,7 +87,8 @@ def _striped_disk(x: Array, y: Array, radius: Array) -> Array:
 
 def _checkered_square(x: Array, y: Array, radius: Array) -> Array:
     period = np.float32(0.85) * radius
-    across, along = _stripes(x + period / 4, period), _stripes(y + period / 4, period)
+    quarter = np.float32(0.25) * period
+    across, along = _stripes(x + quarter, period), _stripes(y + quarter, period)
     checkers = np.maximum(np.minimum(across, along), -np.maximum(across, along))
     return np.asarray(np.maximum(_square(x, y, radius), -checkers))
 

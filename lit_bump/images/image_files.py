@@ -1,0 +1,119 @@
+"""Image files read as raw RGB pixels in [0, 1].
+
+Paper: A.2 "Protocol" (perturbations live in raw [0, 1] pixels). Needs torch, NumPy and Pillow.
+Pillow's own conversion of 16-bit grey to RGB clips at 255 and that of transparent images shows hidden colours; both
+are done here instead.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Float32
+from PIL import Image, ImageOps
+from torch import Tensor
+
+from lit_bump.errors import LitBumpError
+
+IMAGE_SUFFIXES = (".jpeg", ".jpg", ".png")
+UNREADABLE = (OSError, SyntaxError, ValueError, Image.DecompressionBombError)  # what Pillow raises for a broken file
+
+
+def image_files(folder: Path) -> list[Path]:
+    """Return the PNG and JPEG files in a folder and below, in the order of their paths; hidden ones are left out.
+
+    Args:
+        folder: where to look.
+
+    Returns:
+        At least one path.
+
+    Raises:
+        LitBumpError: if there is no such folder, or no image in it.
+
+    """
+    if not folder.is_dir():
+        raise LitBumpError(f"no folder {str(folder)!r} to read images from")
+    found = [
+        path
+        for path in folder.rglob("*")
+        if path.suffix.lower() in IMAGE_SUFFIXES
+        and path.is_file()
+        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
+    ]
+    if not found:
+        raise LitBumpError(f"no image in {str(folder)!r}: PNG and JPEG files are read ({', '.join(IMAGE_SUFFIXES)})")
+    return sorted(found, key=lambda path: path.relative_to(folder).as_posix())
+
+
+def read_image(path: Path, size: int | tuple[int, int] | None = None) -> Float32[Tensor, "3 height width"]:
+    """Read one image file.
+
+    Args:
+        path: a PNG or JPEG file.
+        size: height and width, or one number for both: the middle of the image in that aspect, resized.
+
+    Returns:
+        Pixels in [0, 1], axes (channel, height, width).
+
+    Raises:
+        LitBumpError: if the file cannot be read as an image; the message names it.
+
+    """
+    try:
+        with Image.open(path) as image:
+            return image_pixels(ImageOps.exif_transpose(image), size)
+    except UNREADABLE as error:
+        if isinstance(error, LitBumpError):
+            raise
+        reason = " ".join(str(error).split())
+        raise LitBumpError(f"cannot read image {str(path)!r}: {reason}") from error
+
+
+def image_pixels(image: Image.Image, size: int | tuple[int, int] | None = None) -> Float32[Tensor, "3 height width"]:
+    """Turn a Pillow image of any mode into RGB pixels.
+
+    Args:
+        image: grey, palette, RGB, transparent (put on white) or 16-bit grey (keeps its depth).
+        size: height and width, or one number for both.
+
+    Returns:
+        Pixels in [0, 1], axes (channel, height, width).
+
+    Raises:
+        LitBumpError: if the size has an entry below 1.
+
+    """
+    highest = 255.0
+    if image.mode.startswith("I") or image.mode == "F":
+        highest = 65535.0
+        image = Image.fromarray(np.asarray(image).astype(np.float32))
+    else:
+        image = _opaque(image)
+    if size is not None:
+        height, width = (size, size) if isinstance(size, int) else size
+        if min(height, width) < 1:
+            raise LitBumpError(f"size={size} of the images: give at least 1")
+        image = ImageOps.fit(image, (width, height), Image.Resampling.BICUBIC)
+    pixels = np.asarray(image).astype(np.float32) / np.float32(highest)
+    pixels = np.clip(pixels, 0, 1)  # bicubic resizing of floating-point pixels may overshoot
+    rgb = np.stack([pixels] * 3) if pixels.ndim == 2 else np.ascontiguousarray(pixels.transpose(2, 0, 1))
+    return torch.from_numpy(rgb)
+
+
+def _opaque(image: Image.Image) -> Image.Image:
+    """Return an RGB image, transparent parts on white.
+
+    Args:
+        image: of an 8-bit mode.
+
+    Returns:
+        An image of mode RGB.
+
+    """
+    if image.mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in image.info:
+        image = image.convert("RGBA")
+        return Image.alpha_composite(Image.new("RGBA", image.size, "white"), image).convert("RGB")
+    return image.convert("RGB")
