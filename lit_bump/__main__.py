@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from lit_bump import cli_configs
 from lit_bump.errors import LitBumpError, nearest
@@ -99,7 +99,7 @@ def _list(command: str, rest: list[str]) -> None:
         _print_table("probe set", PROBE_SETS)
 
 
-def _print_table(heading: str, rows: dict[str, str]) -> None:
+def _print_table(heading: str, rows: Mapping[str, str]) -> None:
     from rich.console import Console
     from rich.table import Table
 

@@ -7,15 +7,18 @@ with or without a logger, so nothing is ever overwritten. Importing this file lo
 
 from __future__ import annotations
 
+import logging
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from jsonargparse import Namespace
+from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.cli import ArgsType, LightningArgumentParser, LightningCLI, SaveConfigCallback
 from lightning.pytorch.loggers import TensorBoardLogger
-from lightning.pytorch.utilities.exceptions import MisconfigurationException
-from lightning.pytorch.utilities.rank_zero import rank_zero_info
+from lightning.pytorch.utilities import rank_zero_info
 
 # The first two are loaded so that a config may name their classes alone: jsonargparse looks among subclasses.
 from lit_bump import datamodules, modules  # noqa: F401
@@ -24,6 +27,7 @@ from lit_bump.cli_errors import one_line
 from lit_bump.errors import LitBumpError
 
 RUNS = "runs"
+_LIGHTNING_S_OWN = r"`isinstance\(treespec, LeafSpec\)` is deprecated"  # 2.6 with torch 2.14; no user can cure it
 _CURABLE = (LitBumpError, MisconfigurationException, FileNotFoundError)
 _CURABLE_IN_CONSTRUCTORS = (*_CURABLE, TypeError, ValueError, OSError, ImportError)
 
@@ -44,7 +48,10 @@ def run_trainer(command: str, arguments: Sequence[str], *, run_name: str) -> Bum
         KeyboardInterrupt: if Ctrl-C ended the run; Lightning has then closed its loggers.
 
     """
-    return BumpCLI([command, *arguments], run_name=run_name)
+    logging.getLogger("lightning.pytorch.utilities.rank_zero").addFilter(_is_no_advertisement)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=_LIGHTNING_S_OWN)
+        return BumpCLI([command, *arguments], run_name=run_name)
 
 
 class BumpArgumentParser(LightningArgumentParser):
@@ -127,8 +134,16 @@ class BumpCLI(LightningCLI):
             parser: the parser of all commands.
             args: the command and what follows it.
 
+        Raises:
+            LitBumpError: if a section holds no options; a wrong word in one is raised by the parser.
+
         """
+        assert isinstance(args, list)  # __init__ takes nothing else
         self.config = parser.parse_args(args)
+        for section in ("trainer", "rprofile"):
+            options = self.config[self.config["subcommand"]][section]
+            if not isinstance(options, Namespace):
+                raise LitBumpError(f"{section}: expected options by name, got {options!r}")
 
     def instantiate_classes(self) -> None:
         """Make model, data module, callbacks and Trainer from the config.
@@ -174,11 +189,15 @@ class BumpCLI(LightningCLI):
             raise
 
 
+def _is_no_advertisement(record: logging.LogRecord) -> bool:
+    return "Tip: For seamless" not in record.getMessage()
+
+
 def _next_version(folder: Path) -> Path:
     taken = [int(path.name[8:]) for path in folder.glob("version_*") if path.name[8:].isdigit()]
     return folder / f"version_{max(taken, default=-1) + 1}"
 
 
 def _reason(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    return text if isinstance(error, LitBumpError) else f"{type(error).__name__}: {text}"
+    text = one_line(str(error), ())
+    return text if isinstance(error, (LitBumpError, ValueError)) else f"{type(error).__name__}: {text}"

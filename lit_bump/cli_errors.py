@@ -18,9 +18,11 @@ _CLASS = re.compile(r"Problem with given class_path '([^']+)'")
 _OPTION = re.compile(r"Option '([^']+)' is not accepted|does not accept option '([^']+)'|Key '([^']+)' is not expected")
 _UNRECOGNIZED = re.compile(r"unrecognized arguments: --([^\s=]+)")
 _IMPORT = re.compile(r"Expected a dot import path string: (.+)")
-_EXPECTED = re.compile(r"Expected an? (.+?)(?:\. Got value: (.*))?$")
+_EXPECTED = re.compile(r"Expected an? (.+?)(?:\. Got value: (.*))?$", re.MULTILINE)
 _GIVEN = re.compile(r"Given value: (.*)")
 _REQUIRED = re.compile(r"arguments are required: (.+)")
+_REFUSED = re.compile(r"Errors:\n(?!Expected an? )(.+)")
+_NOT_A_CLASS = re.compile(r"Not a valid subclass of (\w+)")
 _LITERAL = re.compile(r"Literal\[(.+)\]")
 _DOTTED = re.compile(r"[A-Za-z_][\w.]*\.[A-Za-z_]\w*")
 
@@ -50,22 +52,27 @@ def one_line(message: str, known_keys: Collection[str]) -> str:
         return f"{prefix}{_short(owner)} has no argument {option!r}{hint(option, arguments_of(owner))}"
     if match := _REQUIRED.search(text):
         return _missing(match[1], prefix, owner)
-    block = text[max((found.start() for found in _KEY.finditer(text)), default=0) :]
+    block = _innermost_block(message)
     choices = [value.strip("'\" ") for found in _LITERAL.findall(block) for value in found.split(",")]
     if (match := _IMPORT.search(block)) and not choices:
         return f"{prefix}no class {match[1]!r}{hint(match[1], _subclass_names(block))}"
     if owner is not None and owner in block:
         reason = next((line for line in block.splitlines()[_row(block, owner) + 1 :]), "it cannot be used")
         return f"{prefix}{owner}: {reason}"
+    if (match := _NOT_A_CLASS.search(block)) and (given := _last(_GIVEN, block)):
+        return f"{prefix}expected class_path and init_args of a {match[1]}, got {given!r}"
+    if match := _REFUSED.search(block):
+        return f"{prefix}{match[1]}"  # what the constructor of the class said
     return _wrong_value(block, choices, prefix) or " ".join(lines)
 
 
-def hint(name: str, valid: Iterable[str]) -> str:
+def hint(name: str, valid: Iterable[str], *, prefix: str = "") -> str:
     """Return the nearest valid name in brackets, or all names where they are few.
 
     Args:
         name: what the user wrote.
         valid: the names that exist.
+        prefix: what to write before the nearest one.
 
     Returns:
         Text to append, starting with a space; empty where it would help nobody.
@@ -74,8 +81,8 @@ def hint(name: str, valid: Iterable[str]) -> str:
     names = sorted(set(valid))
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if close:
-        return f" (did you mean {close[0]!r}?)"
-    return f" (valid: {', '.join(names)})" if 0 < len(names) <= 12 else ""
+        return f" (did you mean {prefix + close[0]!r}?)"
+    return f" (valid: {', '.join(names)})" if 0 < len(names) <= 20 else ""
 
 
 def arguments_of(class_path: str) -> list[str]:
@@ -96,13 +103,13 @@ def arguments_of(class_path: str) -> list[str]:
 
 
 def _unknown_key(key: str, known_keys: Collection[str]) -> str:
-    sections = {known.split(".")[0] for known in known_keys}
+    sections = {known.split(".")[0] for known in known_keys} - {"help", "print_config"}
     section = key.split(".")[0]
     if section not in sections:
         return f"no option {section!r}{hint(section, sections)}"
-    parent = key.rpartition(".")[0]
-    beside = [known for known in known_keys if known.rpartition(".")[0] == parent]
-    return f"no option {key!r}{hint(key, beside)}"
+    parent, _, name = key.rpartition(".")
+    beside = [known.rpartition(".")[2] for known in known_keys if known.rpartition(".")[0] == parent]
+    return f"no option {key!r}{hint(name, beside, prefix=f'{parent}.')}"
 
 
 def _missing(names: str, prefix: str, owner: str | None) -> str:
@@ -136,12 +143,12 @@ def _readable(kind: str) -> str:
 def _subclass_names(block: str) -> list[str]:
     names: set[str] = set()
     subtypes = next((line for line in block.splitlines() if line.startswith("Subtypes:")), "")
-    waiting = [found for path in _DOTTED.findall(subtypes) if isinstance(found := _import(path), type)]
+    waiting: list[type] = [found for path in _DOTTED.findall(subtypes) if isinstance(found := _import(path), type)]
     while waiting:
-        base = waiting.pop()
-        names.add(base.__name__)
-        waiting += base.__subclasses__()
-    return [name for name in names if not name.startswith("_")]
+        subclasses: list[type] = type.__subclasses__(waiting.pop())
+        names.update(subclass.__name__ for subclass in subclasses)
+        waiting += subclasses
+    return [name for name in names if not name.startswith("_") and not name.endswith("Mixin")]
 
 
 def _import(path: str) -> object:
@@ -159,6 +166,18 @@ def _last(pattern: re.Pattern[str], text: str) -> str | None:
 
 def _row(block: str, owner: str) -> int:
     return next(i for i, line in enumerate(block.splitlines()) if owner in line)
+
+
+def _innermost_block(message: str) -> str:
+    # The lines of the last key, which are indented more than its own; the alternatives of outer unions come after them.
+    raw = [line for line in message.splitlines() if line.strip()]
+    start = max((i for i, line in enumerate(raw) if _KEY.search(line)), default=0)
+    lines = raw[start : start + 1]
+    for line in raw[start + 1 :]:
+        if start and len(line) - len(line.lstrip()) <= len(raw[start]) - len(raw[start].lstrip()):
+            break
+        lines.append(line)
+    return "\n".join(line.strip(" -") for line in lines)
 
 
 def _short(class_path: str) -> str:
