@@ -12,6 +12,7 @@ from typing import Any, Literal
 import torch
 from jaxtyping import Int64, Shaped
 from lightning.pytorch import LightningDataModule
+from lightning.pytorch.utilities import rank_zero_warn
 from torch import Tensor
 from torch.utils.data import DataLoader
 
@@ -142,6 +143,16 @@ class ImageDataModule(LightningDataModule):
         """
         return {}
 
+    def data_options(self) -> dict[str, Any]:
+        """Return the options that decide which images are trained on, with which labels and in which order.
+
+        Returns:
+            Plain numbers; they go into every checkpoint, and a resumed run is compared with them.
+
+        """
+        names = ("batch_size", "subset", "n_val", "augment", "seed", "drop_last")
+        return {name: getattr(self, name) for name in names}
+
     # What Lightning and users call.
 
     def probe_set(self, name: str) -> ProbeSet:
@@ -204,6 +215,29 @@ class ImageDataModule(LightningDataModule):
 
         """
         return self._evaluation_loader("test")
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what a checkpoint keeps of this module; where an epoch stood is kept by its loader.
+
+        Returns:
+            The options of :meth:`data_options`.
+
+        """
+        return self.data_options()
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Warn where a resumed run would go on with other data than the checkpoint was trained on.
+
+        Args:
+            state_dict: of :meth:`state_dict`.
+
+        """
+        if self.trainer is None or not self.trainer.training:
+            return
+        now = self.data_options()
+        changed = {name: old for name, old in state_dict.items() if now.get(name, old) != old}
+        for name, old in changed.items():
+            rank_zero_warn(f"the checkpoint was trained with {name}={old}, and training goes on with {now[name]}")
 
     # How it is done.
 

@@ -68,6 +68,15 @@ class ShapesDataModule(ImageDataModule):
         """
         return torch.arange(len(labels))
 
+    def data_options(self) -> dict[str, Any]:
+        """Add what is drawn.
+
+        Returns:
+            Plain numbers.
+
+        """
+        return {**super().data_options(), "n_train": self.n_train, "shapes_seed": self.shapes_seed}
+
     def probe_options(self) -> dict[str, Any]:
         """Add the seed of the drawing.
 

@@ -57,6 +57,15 @@ class BlurredMixin(ImageDataModule):
         images, labels = super().training_variant(images, labels)
         return blurred(images, self.sigma), labels
 
+    def data_options(self) -> dict[str, Any]:
+        """Add the blur.
+
+        Returns:
+            Plain numbers.
+
+        """
+        return {**super().data_options(), "sigma": self.sigma}
+
     def evaluation_variant(
         self, images: Shaped[Tensor, "image channel height width"]
     ) -> Shaped[Tensor, "image channel height width"]:
@@ -111,6 +120,15 @@ class PermutedLabelsMixin(ImageDataModule):
         order = random_order(len(labels), seed=self.permutation_seed, stream="permuted labels")
         return images, labels[torch.from_numpy(order)]
 
+    def data_options(self) -> dict[str, Any]:
+        """Add the seed of the permutation.
+
+        Returns:
+            Plain numbers.
+
+        """
+        return {**super().data_options(), "permutation_seed": self.permutation_seed}
+
 
 class NoiseMixin(ImageDataModule):
     """Train on seeded uniform noise images in place of the real ones; the test split stays real.
@@ -148,6 +166,15 @@ class NoiseMixin(ImageDataModule):
         """
         images, labels = super().training_variant(images, labels)
         return noise_images(range(len(labels)), seed=self.noise_seed, size=self.input_size), labels
+
+    def data_options(self) -> dict[str, Any]:
+        """Add the seed of the noise.
+
+        Returns:
+            Plain numbers.
+
+        """
+        return {**super().data_options(), "noise_seed": self.noise_seed}
 
     def probe_options(self) -> dict[str, Any]:
         """Add the noise seed, so that ``noise32train`` holds images of this training set.
