@@ -8,6 +8,7 @@ rung, pair, direction, channel, height, width, feature``. Imports torch and NumP
 from lit_bump.measure.bump import Bump, describe_bump
 from lit_bump.measure.directions import antipodal_directions
 from lit_bump.measure.encoder import MethodEncoder, NormalisedEncoder, SubmoduleEncoder, as_encoder
+from lit_bump.measure.formation import Formation, load_formation
 from lit_bump.measure.ladder import ladder, logarithmic_etas
 from lit_bump.measure.measurement import image_digests, measure_profile
 from lit_bump.measure.no_trace import no_trace
@@ -16,6 +17,7 @@ from lit_bump.measure.protocol import Protocol
 
 __all__ = [
     "Bump",
+    "Formation",
     "MethodEncoder",
     "NormalisedEncoder",
     "Profile",
@@ -27,6 +29,7 @@ __all__ = [
     "describe_bump",
     "image_digests",
     "ladder",
+    "load_formation",
     "logarithmic_etas",
     "measure_profile",
     "no_trace",
