@@ -8,3 +8,8 @@ from __future__ import annotations
 
 if __name__ != "lit_bump.callbacks":  # through the link at the root: every class would exist twice
     raise ImportError(f"import lit_bump.callbacks instead of {__name__}: that folder is a link for readers")
+
+from lit_bump.callbacks.rprofile import RProfileCallback
+from lit_bump.callbacks.step_checkpoint import StepCheckpoint
+
+__all__ = ["RProfileCallback", "StepCheckpoint"]

@@ -1,0 +1,132 @@
+"""The files of a run: a profile per step and probe set, and the table of all of them. Written by the first process.
+
+Paper: section 3 "Formation". Imports ``measure`` alone. Every file is written whole before it gets its name. What the
+folder holds is always one history: a run that goes back to an older checkpoint takes its later files away first, and a
+new run never mixes with an older one in the same folder.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from lit_bump.callbacks.formation_table import Row, formation_row, write_table
+from lit_bump.measure import Profile
+from lit_bump.measure.formation import FOLDER, Formation, step_file, step_files
+
+TABLE = "formation.csv"
+
+
+class ProfileFiles:
+    """Keep the profiles of some probe sets in a run's folder.
+
+    Args:
+        log_dir: the run's folder.
+        labels: the names of the probe sets' folders.
+
+    """
+
+    def __init__(self, log_dir: Path, labels: Iterable[str]) -> None:
+        self.log_dir = log_dir
+        self.labels = tuple(labels)
+        self._profiles: dict[str, dict[int, Profile]] = {label: {} for label in self.labels}
+
+    def go_back_to(self, step: int, earlier: Path | None) -> tuple[int, ...]:
+        """Take up a run at a step: later files go, earlier ones are read, from another folder where need be.
+
+        Args:
+            step: optimiser step at which the run goes on; -1 for a new run.
+            earlier: folder of the run that goes on, if it was another one; its files are copied.
+
+        Returns:
+            Steps whose files were taken away, increasing.
+
+        """
+        superseded: set[int] = set()
+        for label in self.labels:
+            folder = step_file(self.log_dir, label, 0).parent
+            for later, path in step_files(folder).items():
+                if later > step:
+                    superseded.add(later)
+                    path.unlink()
+            if earlier is not None and earlier != self.log_dir:
+                for old_step, path in step_files(step_file(earlier, label, 0).parent).items():
+                    if old_step <= step and not step_file(self.log_dir, label, old_step).exists():
+                        folder.mkdir(parents=True, exist_ok=True)
+                        partial = folder / f".{path.name}.partial"
+                        shutil.copyfile(path, partial)
+                        partial.replace(folder / path.name)
+            self._profiles[label] = {n: Profile.load(path) for n, path in step_files(folder).items()}
+        return tuple(sorted(superseded))
+
+    def set_aside(self) -> Path | None:
+        """Move all profiles of an older run in the same folder out of the way.
+
+        Returns:
+            Where they are now, or None if there were none.
+
+        """
+        folder = self.log_dir / FOLDER
+        if not any(folder.glob("*/step_*.npz")):
+            return None
+        n = 1
+        while (aside := self.log_dir / f"{FOLDER}.{n}").exists():
+            n += 1
+        return folder.rename(aside)
+
+    def add(self, label: str, step: int, profile: Profile) -> None:
+        """Save a profile.
+
+        Args:
+            label: of the probe set.
+            step: optimiser step.
+            profile: with the facts that a row needs in its context.
+
+        """
+        profile.save(step_file(self.log_dir, label, step))
+        self._profiles[label][step] = profile
+
+    def formation(self, label: str) -> Formation:
+        """Return all profiles of a probe set so far.
+
+        Args:
+            label: of the probe set.
+
+        Returns:
+            In order of the steps.
+
+        """
+        profiles = dict(sorted(self._profiles[label].items()))
+        return Formation(tuple(profiles), tuple(profiles.values()))
+
+    def add_picture(self, label: str, name: str, pixels: np.ndarray) -> None:
+        """Save a picture beside the profiles.
+
+        Args:
+            label: of the probe set.
+            name: of the file, with ``.png``.
+            pixels: ``(height, width, 3)``, 8 bits a channel.
+
+        """
+        path = step_file(self.log_dir, label, 0).parent / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_name(f".{name}.partial")
+        Image.fromarray(pixels).save(partial, format="png")
+        partial.replace(path)
+
+    def rows(self) -> list[Row]:
+        """Return the rows of all saved profiles."""
+        return [formation_row(profile) for of_label in self._profiles.values() for profile in of_label.values()]
+
+    def write_table(self, rows: Iterable[Row]) -> None:
+        """Write the table anew.
+
+        Args:
+            rows: of these probe sets; those of other callbacks stay.
+
+        """
+        write_table(self.log_dir / FOLDER / TABLE, rows)

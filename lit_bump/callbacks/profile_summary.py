@@ -1,0 +1,45 @@
+"""What a person reads when training has ended: a line per measurement, and what all of them have cost.
+
+Paper: section 3 "Formation". Needs rich. Peaks are shown only where the verdict is that there is one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from lit_bump.callbacks.formation_table import Row
+
+
+def print_summary(rows: Sequence[Row], *, seconds: float, share: float, skipped: int = 0) -> None:
+    """Print the table of all measurements, and their cost below it.
+
+    Args:
+        rows: of the formation table.
+        seconds: spent on all measurements.
+        share: of the time since training began.
+        skipped: scheduled measurements that the budget left out.
+
+    """
+    if not rows:
+        return
+    table = Table(title="Response profiles", title_justify="left", header_style="bold")
+    for name in ("step", "probe set", "max r [90 %]", "peak at eta", "verdict", "seconds"):
+        table.add_column(name, justify="left" if name in ("probe set", "verdict") else "right")
+    for row in rows:
+        height = f"{_number(row['max_r'])} [{_number(row['max_r_low'])}, {_number(row['max_r_high'])}]"
+        peak = _number(row["eta"]) if row["verdict"] == "bump" else "-"
+        table.add_row(
+            f"{row['step']:,}", row["probe"], height.replace("[", r"\["), peak, row["verdict"], f"{row['seconds']:.1f}"
+        )
+    console = Console()
+    console.print(table)
+    left_out = f"; {skipped} left out by max_share" if skipped else ""
+    console.print(f"{seconds:.1f} seconds, {100 * share:.1f} % of training{left_out}", highlight=False)
+
+
+def _number(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:.3g}"

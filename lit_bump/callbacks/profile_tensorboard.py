@@ -1,0 +1,168 @@
+"""What TensorBoard gets beside the scalars: curves on a log-step axis, the cumulative figure, the tab's tensors.
+
+Paper: fig. 1c. Needs TensorBoard's own messages; works with the writers of torch and of tensorboardX. Everything goes
+through the run's own writer: a second event file in its folder would freeze the user's curves in some readers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from lit_bump.callbacks.profile_scalars import FIGURE_TAG, LOG_STEP_TAG, TENSOR_TAG, log_step
+from lit_bump.measure import Profile
+
+PLUGIN = "lit_bump"
+TENSOR_ROWS = ("log10_eta", "median", "q25", "q75", "n_kept")
+
+
+def tensorboard_writer(logger: Any) -> Any | None:
+    """Return the summary writer of a logger, or None where it has none.
+
+    Args:
+        logger: any logger.
+
+    Returns:
+        An object with ``add_scalar``, ``add_image`` and ``flush``.
+
+    """
+    writer = getattr(logger, "experiment", None)
+    needed = ("add_scalar", "add_image", "flush", "_get_file_writer")
+    # A logger of another kind may answer to any name, so the class is asked.
+    return writer if writer is not None and all(hasattr(type(writer), name) for name in needed) else None
+
+
+def write_log_step(writer: Any, label: str, step: int, height: float) -> None:
+    """Write the height of the profile at the place of its step on a logarithmic axis.
+
+    Args:
+        writer: of the run.
+        label: of the probe set.
+        step: optimiser step.
+        height: largest median ratio; NaN is not written.
+
+    """
+    if np.isfinite(height):
+        writer.add_scalar(LOG_STEP_TAG.format(label), height, log_step(step))
+
+
+def write_figure(writer: Any, label: str, step: int, pixels: np.ndarray) -> None:
+    """Write a rendered figure.
+
+    Args:
+        writer: of the run.
+        label: of the probe set.
+        step: optimiser step.
+        pixels: ``(height, width, 3)``, 8 bits a channel.
+
+    """
+    writer.add_image(FIGURE_TAG.format(label), pixels, step, dataformats="HWC")
+
+
+def write_tensor(writer: Any, label: str, step: int, profile: Profile) -> None:
+    """Write the numbers of a profile for the tab; runs that are opened later, with the tab installed, show them too.
+
+    Args:
+        writer: of the run.
+        label: of the probe set.
+        step: optimiser step.
+        profile: the profile.
+
+    """
+    _add_summary(writer, tensor_summary(label, profile), step)
+
+
+def tensor_summary(label: str, profile: Profile) -> Any:
+    """Return a profile as one tensor summary of float32, ``(5, rung)``.
+
+    The rows are log10 eta, median, lower and upper quartile, number of images kept: with the ladder inside, every step
+    reads correctly by itself. NaN where no image is kept.
+
+    Args:
+        label: of the probe set.
+        profile: the profile.
+
+    Returns:
+        A ``Summary`` message of TensorBoard.
+
+    """
+    from tensorboard.compat.proto.summary_pb2 import DATA_CLASS_TENSOR, Summary, SummaryMetadata
+    from tensorboard.compat.proto.tensor_pb2 import TensorProto
+    from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
+    from tensorboard.compat.proto.types_pb2 import DT_FLOAT
+
+    rows = (np.log10(profile.etas), profile.median(), *profile.quantiles([0.25, 0.75]), profile.n_kept())
+    table = np.stack(rows).astype("<f4")
+    shape = TensorShapeProto(dim=[TensorShapeProto.Dim(size=size) for size in table.shape])
+    tensor = TensorProto(dtype=DT_FLOAT, tensor_shape=shape, tensor_content=table.tobytes())
+    content = json.dumps({"version": 1, "probe": label, "rows": TENSOR_ROWS}).encode()
+    plugin = SummaryMetadata.PluginData(plugin_name=PLUGIN, content=content)
+    metadata = SummaryMetadata(plugin_data=plugin, data_class=DATA_CLASS_TENSOR)
+    return Summary(value=[Summary.Value(tag=TENSOR_TAG.format(label), metadata=metadata, tensor=tensor)])
+
+
+def write_hparam_metrics(writer: Any, hparams: Mapping[str, Any], tags: Sequence[str]) -> None:
+    """Name the tags as metrics of the run's hyper-parameters, so that the HParams tab shows their last values.
+
+    TensorBoard believes the first such message of a run, so this has to come before the logger's own. No value is
+    written: the tab reads those of the scalars.
+
+    Args:
+        writer: of the run.
+        hparams: the hyper-parameters.
+        tags: of the scalars.
+
+    """
+    from torch.utils.tensorboard.summary import hparams as hparam_summaries
+
+    flat = {
+        name: value if isinstance(value, (bool, int, float, str)) else str(value)
+        for name, value in _flat(hparams).items()
+    }
+    for summary in hparam_summaries(flat, dict.fromkeys(tags, 0.0)):  # type: ignore[no-untyped-call]
+        _add_summary(writer, summary, 0)
+
+
+def discard_from(writer: Any, step: int) -> None:
+    """Tell readers that whatever the run wrote at this step or later belongs to a history that it has left.
+
+    Args:
+        writer: of the run.
+        step: first step to discard, of all tags.
+
+    """
+    from tensorboard.compat.proto.event_pb2 import Event, SessionLog
+
+    event = Event(step=step, session_log=SessionLog(status=SessionLog.START))
+    file_writer = writer._get_file_writer()
+    if _is_tensorboardx(file_writer):
+        from tensorboardX.proto.event_pb2 import Event as OtherEvent  # type: ignore[import-not-found,unused-ignore]
+
+        event = OtherEvent.FromString(event.SerializeToString())
+    file_writer.add_event(event, step)
+
+
+def _add_summary(writer: Any, summary: Any, step: int) -> None:
+    file_writer = writer._get_file_writer()
+    if _is_tensorboardx(file_writer):
+        from tensorboardX.proto.summary_pb2 import Summary  # type: ignore[import-not-found,unused-ignore]
+
+        summary = Summary.FromString(summary.SerializeToString())
+    file_writer.add_summary(summary, step)
+
+
+def _is_tensorboardx(file_writer: Any) -> bool:
+    return type(file_writer).__module__.startswith("tensorboardX")
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, Mapping) and value:
+            flat |= _flat(value, f"{prefix}{name}/")
+        else:
+            flat[f"{prefix}{name}"] = value
+    return flat

@@ -1,0 +1,187 @@
+"""What a run has measured so far: its table and cost, and their copies in files, loggers and pictures.
+
+Paper: section 3 "Formation". Imports Lightning. Table and cost are known to every process and go into checkpoints;
+files, loggers and pictures are the first process's alone. Files come first: nothing that a logger does can lose them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from lightning.pytorch import Trainer
+from lightning.pytorch.utilities import rank_zero_info, rank_zero_warn
+
+from lit_bump.callbacks.formation_table import Row, formation_row
+from lit_bump.callbacks.profile_files import ProfileFiles
+from lit_bump.callbacks.profile_log import ProfileLog, shows_images
+from lit_bump.callbacks.profile_scalars import monitored, unknown
+from lit_bump.callbacks.profile_summary import print_summary
+from lit_bump.errors import LitBumpError
+from lit_bump.measure import Profile
+from lit_bump.probes import ProbeSet
+
+FIGURE_FILE = "formation.png"
+
+
+class RunRecord:
+    """Keep the measurements of one run.
+
+    Args:
+        figures: draw them.
+
+    Attributes:
+        rows: of the formation table, in order.
+        seconds: spent on all measurements.
+        log: the way to the loggers.
+        log_dir: the run's folder, once it is known.
+
+    """
+
+    def __init__(self, figures: bool) -> None:
+        self.rows: list[Row] = []
+        self.seconds = 0.0
+        self.log = ProfileLog()
+        self.log_dir: Path | None = None
+        self._figures = figures
+        self._files: ProfileFiles | None = None
+        self._earlier_dir: Path | None = None
+        self._digests: dict[str, str] = {}
+        self._elapsed, self._began = 0.0, time.perf_counter()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the record in plain types."""
+        return {
+            "rows": [dict(row) for row in self.rows],
+            "seconds": self.seconds,
+            "elapsed": self.elapsed(),
+            "digests": dict(self._digests),
+            "log_dir": None if self.log_dir is None else str(self.log_dir),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take up a record.
+
+        Args:
+            state: of ``state_dict``.
+
+        """
+        self.rows = [dict(row) for row in state["rows"]]
+        self.seconds, self._elapsed = state["seconds"], state["elapsed"]
+        self._digests = dict(state["digests"])
+        self._earlier_dir = None if state["log_dir"] is None else Path(state["log_dir"])
+
+    def elapsed(self) -> float:
+        """Return the seconds since training began, those of the runs that it resumes included."""
+        return self._elapsed + time.perf_counter() - self._began
+
+    def share(self) -> float:
+        """Return the part of that time that went into measurements."""
+        return min(1.0, self.seconds / max(self.elapsed(), 1e-9))
+
+    def last_cost(self) -> float:
+        """Return the seconds that the newest measurement took; 0 before the first."""
+        return float(sum(row["seconds"] for row in self.rows if row["step"] == self.rows[-1]["step"]))
+
+    def open(self, trainer: Trainer, probes: Mapping[str, ProbeSet], *, first: bool) -> None:
+        """Begin, or go on at the trainer's step: what lies beyond it is dropped everywhere.
+
+        Args:
+            trainer: of the run; every process must call this.
+            probes: probe sets by label.
+            first: whether this is the first such callback, which clears the folder of an older run's profiles.
+
+        Raises:
+            LitBumpError: if a resumed run measured other images under a label.
+
+        """
+        step = trainer.global_step
+        self._elapsed, self._began = self.elapsed() if self.log_dir else self._elapsed, time.perf_counter()
+        self._check(probes)
+        self._digests = {label: probe.digest for label, probe in probes.items()}
+        self.rows = [row for row in self.rows if row["step"] <= step]
+        self.log_dir = Path(trainer.log_dir or trainer.default_root_dir)
+        if trainer.is_global_zero:
+            self._files = ProfileFiles(self.log_dir, probes)
+            resumed = step > 0 or bool(self.rows)
+            if first and not resumed and (aside := self._files.set_aside()):
+                rank_zero_info(f"Profiles of an older run in {self.log_dir} are now in {aside}")
+            superseded = self._files.go_back_to(step if resumed else -1, self._earlier_dir)
+            known = {(row["step"], row["probe"]) for row in self.rows}
+            found = [row for row in self._files.rows() if (row["step"], row["probe"]) not in known]
+            self.rows = sorted([*self.rows, *found], key=lambda row: row["step"])
+            if self.rows:
+                self._files.write_table(self.rows)
+            if superseded:
+                self.log.go_back_to(trainer, step, self.rows)
+        self.show(trainer, probes)
+
+    def show(self, trainer: Trainer, labels: Iterable[str]) -> None:
+        """Put the newest numbers where monitors look.
+
+        Args:
+            trainer: of the run.
+            labels: of the probe sets.
+
+        """
+        newest = {row["probe"]: row for row in self.rows}
+        for label in labels:
+            values = monitored(newest[label]) if label in newest else unknown(label)
+            trainer.callback_metrics.update(values)
+
+    def add(self, trainer: Trainer, profiles: Mapping[str, Profile]) -> None:
+        """Take in a measurement: table, files, monitors, loggers, in this order.
+
+        Args:
+            trainer: of the run.
+            profiles: by label, step and cost in their contexts.
+
+        """
+        rows = [formation_row(profile) for profile in profiles.values()]
+        self.rows += rows
+        if self._files is not None:
+            for label, profile in profiles.items():
+                self._files.add(label, trainer.global_step, profile)
+            self._files.write_table(self.rows)
+        self.show(trainer, profiles)
+        if self._files is not None:
+            drawn = self._drawn(profiles) if any(map(shows_images, trainer.loggers)) else {}
+            self.log.add(trainer, trainer.global_step, rows, profiles, drawn)
+
+    def close(self, trainer: Trainer, labels: Iterable[str], skipped: int) -> None:
+        """Deliver what waits, save the cumulative pictures beside the profiles, print the table.
+
+        Args:
+            trainer: of the run.
+            labels: of the probe sets.
+            skipped: measurements that the budget left out.
+
+        """
+        if self._files is not None:
+            self.log.deliver(trainer)
+            for label, pixels in self._drawn(labels).items():
+                self._files.add_picture(label, FIGURE_FILE, pixels)
+            print_summary(self.rows, seconds=self.seconds, share=self.share(), skipped=skipped)
+
+    def _check(self, probes: Mapping[str, ProbeSet]) -> None:
+        for label, probe in probes.items():
+            if self._digests.get(label, probe.digest) != probe.digest:
+                cure = "give the same images, or another name="
+                raise LitBumpError(f"probe set {label!r} has other images than in the run that is resumed: {cure}")
+
+    def _drawn(self, labels: Iterable[str]) -> dict[str, np.ndarray]:
+        """Return the rendered cumulative figures; without Matplotlib, or where it fails, the curves have to do."""
+        if not self._figures or self._files is None:
+            return {}
+        try:
+            from lit_bump.figures import formation_figure, rgb_array
+
+            formations = {label: self._files.formation(label) for label in labels}
+            return {label: rgb_array(formation_figure(f)) for label, f in formations.items() if len(f)}
+        except Exception as error:
+            self._figures = False
+            rank_zero_warn(f"no figures of the response profiles ({type(error).__name__}: {error})")
+            return {}

@@ -1,0 +1,82 @@
+"""The formation in one panel: the median profile of every measured step, older ones coloured by step.
+
+Paper: fig. 1c. Needs Matplotlib. The picture is cumulative, because TensorBoard keeps but ten images a tag and only the
+newest for certain: each picture holds the whole history up to its step.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import ListedColormap, Normalize
+from matplotlib.figure import Figure
+
+from lit_bump.figures.curve_style import FONT_SIZE, NEWEST, finish_axes, mark_discarded, new_axes
+from lit_bump.measure.formation import Formation
+
+# Early pale, late dark, but never so dark that it could be taken for the newest in black.
+COLOURS = ListedColormap(colormaps["viridis_r"](np.linspace(0.0, 0.85, 256)))
+
+
+def formation_figure(formation: Formation, *, title: str | None = None) -> Figure:
+    """Draw the median profiles of all steps: the newest black and bold, the older ones coloured by log step.
+
+    Rungs at which the newest profile keeps no image are marked by a cross, those at which it lacks some images by a
+    hollow dot. Rungs without an image are gaps in a curve, never bridged.
+
+    Args:
+        formation: profiles by step, at least one; nothing is measured.
+        title: what to write above; the probe set and the newest step where None.
+
+    Returns:
+        A figure of 5 x 3 inches at 120 dpi, known to no window and no global list.
+
+    Raises:
+        ValueError: if the formation holds no step.
+
+    """
+    if not len(formation):
+        raise ValueError("the formation holds no step: there is nothing to draw")
+    figure, axes = new_axes(right=0.83)
+    newest, last = formation.profiles[-1], formation.steps[-1]
+    places = np.log10(1.0 + np.array(formation.steps))
+    scale = Normalize(0.0, max(float(places[-1]), 1.0))
+    for place, profile in zip(places[:-1], formation.profiles[:-1], strict=True):
+        axes.plot(profile.etas, profile.median(), color=COLOURS(scale(place)), linewidth=1.2, zorder=2)
+    curve, kept = newest.median(), newest.n_kept()
+    axes.plot(newest.etas, curve, color=NEWEST, linewidth=2.2, zorder=3)
+    for partial, face in ((False, NEWEST), (True, "white")):
+        chosen = (kept > 0) & ((kept < newest.n_images) == partial)
+        axes.plot(newest.etas[chosen], curve[chosen], "o", color=NEWEST, markerfacecolor=face, markersize=3.5, zorder=3)
+    probe = newest.context.get("probe")
+    finish_axes(
+        axes,
+        itertools.chain.from_iterable(profile.etas for profile in formation.profiles),
+        itertools.chain.from_iterable(profile.median() for profile in formation.profiles),
+        title if title is not None else f"{f'{probe}, ' if probe else ''}step {last:,}",
+    )
+    mark_discarded(axes, newest.etas, kept == 0)
+    if len(formation) > 1:
+        _step_bar(figure, scale, last)
+    return figure
+
+
+def _step_bar(figure: Figure, scale: Normalize, last: int) -> None:
+    """Draw the colour bar of steps, with round steps as its numbers."""
+    bar = figure.colorbar(ScalarMappable(scale, COLOURS), cax=figure.add_axes((0.855, 0.175, 0.022, 0.71)), ticks=[])
+    steps = [0, *(10**k for k in range(12) if 10**k <= max(last, 1))]
+    thinned = [0, *steps[1:][:: max(1, len(steps) // 6)]]
+    bar.set_ticks([float(np.log10(1.0 + step)) for step in thinned], labels=[_short(step) for step in thinned])
+    bar.ax.tick_params(labelsize=FONT_SIZE - 2, length=2)
+    bar.set_label("step", fontsize=FONT_SIZE - 1)
+    bar.outline.set_visible(False)
+
+
+def _short(step: int) -> str:
+    for size, unit in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if step >= size:
+            return f"{step / size:g}{unit}"
+    return str(step)
