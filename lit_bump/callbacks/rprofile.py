@@ -100,8 +100,10 @@ class RProfileCallback(Callback):
 
     @property
     def state_key(self) -> str:
-        """Key of this callback's state in a checkpoint: two callbacks with other names or probe sets keep apart."""
-        return self._generate_state_key(name=self.name, probes=list(map(_name, self.probes)))
+        """Key of this callback's state in a checkpoint, made of what it measures: two that differ keep apart."""
+        protocol, encoder = str(self.protocol), encoder_name(self.encoder)
+        probes = list(map(_name, self.probes))
+        return self._generate_state_key(name=self.name, probes=probes, protocol=protocol, encoder=encoder)
 
     def state_dict(self) -> dict[str, Any]:
         """Return what a resumed run needs, in plain types."""
