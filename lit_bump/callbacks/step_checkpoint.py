@@ -95,6 +95,8 @@ class StepCheckpoint(Checkpoint):
         """
         if not trainer.fast_dev_run:  # type: ignore[attr-defined]  # set by Lightning outside its class
             self._total = run_length(trainer)
+            if trainer.global_step > 0 and self._last_step < 0:
+                self._last_step = trainer.global_step  # resumed from a run without this callback: that file exists
             self._save_if_due(trainer)
 
     def on_train_batch_end(

@@ -148,6 +148,14 @@ def test_resumed_run_saves_the_rest_once_and_ends_as_the_straight_one(tmp_path: 
     assert torch.equal(resumed.weight, straight.weight) or resume_at != 8
 
 
+def test_run_resumed_from_another_kind_of_checkpoint_saves_the_steps_ahead(tmp_path: Path) -> None:
+    runner, module = trainer(tmp_path, max_steps=4, enable_checkpointing=False), Line()
+    runner.fit(module, data())
+    runner.save_checkpoint(tmp_path / "four.ckpt")
+    trainer(tmp_path, StepCheckpoint(), max_steps=12).fit(Line(), data(), ckpt_path=tmp_path / "four.ckpt")
+    assert saved_steps(tmp_path) == [6, 10, 12]
+
+
 def test_one_callback_serves_two_runs(tmp_path: Path) -> None:
     callback = StepCheckpoint(LogSteps(steps=(0, 2)))
     for name in ("first", "second"):
