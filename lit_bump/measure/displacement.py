@@ -90,8 +90,8 @@ def differences(
     base = base_features(encoder, images, batch)
     size = images.shape[1:]
     shape = (len(images), n_pairs, len(etas), 2)
-    steps = torch.tensor(etas, dtype=encoder.dtype)[:, None] * torch.tensor([1.0, -1.0], dtype=encoder.dtype)
-    steps = steps.to(encoder.device)
+    signs = torch.tensor([1.0, -1.0], dtype=encoder.dtype, device=encoder.device)
+    steps = torch.tensor(etas, dtype=encoder.dtype, device=encoder.device)[:, None] * signs
     total = math.prod(shape)
     for start in range(0, total, chunk):
         stop = min(start + chunk, total)

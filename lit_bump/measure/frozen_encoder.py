@@ -1,8 +1,8 @@
 """The encoder as it is measured: detached tensors of one dtype, evaluation mode, features flattened per image.
 
 Paper: section 2 ("a frozen image encoder") and A.2. Needs torch alone.
-The module runs through ``functional_call`` on detached (where the dtype differs: copied) parameters and cloned buffers,
-so that weights cannot change, low-precision weights are measured in float32, and a float64 twin needs no deepcopy.
+The module runs through ``functional_call`` on copies of its tensors and of its input, so that an encoder that writes to
+them in place changes nothing, low-precision weights are measured in float32, and a float64 twin needs no deepcopy.
 """
 
 from __future__ import annotations
@@ -51,10 +51,11 @@ class FrozenEncoder:
             named = [*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)]
             copies: dict[int, Tensor] = {}  # tied weights stay tied
             for name, tensor in named:
-                copies.setdefault(id(tensor), self._own(tensor, buffer=not isinstance(tensor, nn.Parameter)))
+                if id(tensor) not in copies:
+                    copies[id(tensor)] = self._own(tensor)
                 self.tensors[name] = copies[id(tensor)]
 
-    def _own(self, tensor: Tensor, *, buffer: bool) -> Tensor:
+    def _own(self, tensor: Tensor) -> Tensor:
         own = tensor.detach()
         if own.is_floating_point():
             own = own.to(self.dtype)
@@ -63,7 +64,7 @@ class FrozenEncoder:
         if own.dim() == 4 and self.memory_format is torch.channels_last:
             own = own.to(memory_format=torch.channels_last)
         shared = own.untyped_storage().data_ptr() == tensor.untyped_storage().data_ptr()
-        return own.clone() if own.is_inference() or (buffer and shared) else own
+        return own.clone() if own.is_inference() or shared else own
 
     def _run(self, images: Tensor) -> Any:
         if self.is_scripted:
@@ -86,7 +87,7 @@ class FrozenEncoder:
 
         """
         try:
-            return features_of(self._run(images.contiguous(memory_format=self.memory_format)), len(images))
+            return features_of(self._run(self._copy(images)), len(images))
         except (RuntimeError, MemoryError) as error:
             raise_out_of_memory(error)
             raise
@@ -111,13 +112,11 @@ class FrozenEncoder:
 
         """
         _load_forward_mode()
-        points = images.contiguous(memory_format=self.memory_format)
-        tangents = directions.contiguous(memory_format=self.memory_format)
         try:
-            tangent = jvp(lambda x: features_of(self._run(x), len(images)), (points,), (tangents,))[1]
+            tangent = self._tangent(images, directions)
         except (RuntimeError, MemoryError) as error:  # NotImplementedError is a RuntimeError
             raise_out_of_memory(error)
-            where = self._failing_module(points, tangents)
+            where = self._failing_module(images, directions)
             cause = str(error).strip().splitlines()[0][:160]
             raise ForwardDerivativeError(
                 f"{where} has no forward-mode derivative ({cause}); replace it by plain torch operations, "
@@ -125,7 +124,16 @@ class FrozenEncoder:
             ) from error
         return features_of(tangent, len(images))
 
-    def _failing_module(self, points: Tensor, tangents: Tensor) -> str:
+    def _copy(self, images: Tensor) -> Tensor:
+        """Return a copy in this encoder's memory format: an encoder may write into its input."""
+        return images.clone(memory_format=self.memory_format)
+
+    def _tangent(self, images: Tensor, directions: Tensor) -> Tensor:
+        points, tangents = self._copy(images), self._copy(directions)
+        tangent: Tensor = jvp(lambda x: features_of(self._run(x), len(images)), (points,), (tangents,))[1]
+        return tangent
+
+    def _failing_module(self, images: Tensor, directions: Tensor) -> str:
         """Return the module that is running when the derivative, taken once more, fails."""
         stack: list[str] = []
         handles = []
@@ -135,7 +143,7 @@ class FrozenEncoder:
             handles.append(part.register_forward_pre_hook(lambda *_, label=label: stack.append(label)))
             handles.append(part.register_forward_hook(lambda *_: stack.pop() and None))
         try:
-            jvp(lambda x: features_of(self._run(x), len(x)), (points,), (tangents,))
+            self._tangent(images, directions)
         except (RuntimeError, MemoryError):
             failed_at = stack[-1:]
         finally:
@@ -177,7 +185,7 @@ def features_of(output: Any, n_images: int) -> Float[Tensor, "image feature"]:
         The output, flattened per image.
 
     Raises:
-        LitBumpError: if it is no floating-point tensor with one row an image.
+        LitBumpError: if it is no floating-point tensor with one row of features an image.
 
     """
     if not isinstance(output, Tensor):
@@ -191,6 +199,8 @@ def features_of(output: Any, n_images: int) -> Float[Tensor, "image feature"]:
         raise LitBumpError(
             f"the encoder returned shape {tuple(output.shape)} for {n_images} images; it must return a row for each"
         )
+    if output.numel() == 0:
+        raise LitBumpError(f"the encoder returned shape {tuple(output.shape)}: there are no features in it")
     return output.reshape(n_images, -1)
 
 

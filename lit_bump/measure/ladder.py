@@ -34,7 +34,7 @@ def logarithmic_etas(log10_first: float, log10_last: float, n_rungs: int = N_RUN
         LitBumpError: if there is no rung or the ends are not increasing.
 
     Example:
-        >>> [round(eta, 3) for eta in logarithmic_etas(-1, 1, 3)]
+        >>> [round(eta, 3) for eta in logarithmic_etas(-1.0, 1.0, 3)]
         [0.1, 1.0, 10.0]
 
     """

@@ -191,9 +191,15 @@ def _reasons(response: np.ndarray, prediction: np.ndarray, noise: np.ndarray, to
 
 
 def _device_of(module: nn.Module, images: Tensor) -> torch.device:
-    for tensor in (*module.parameters(), *module.buffers()):
-        return tensor.device
-    return images.device
+    named = [*module.named_parameters(), *module.named_buffers()]
+    for name, tensor in named:
+        if torch.nn.parameter.is_lazy(tensor):
+            raise LitBumpError(
+                f"{name} of the encoder has no shape yet: run the encoder once on a batch of images first"
+            )
+        if tensor.is_meta:
+            raise LitBumpError(f"{name} of the encoder is on the meta device, without values: load the weights first")
+    return named[0][1].device if named else images.device
 
 
 def _n_forwards(images: Tensor, protocol: Protocol) -> int:

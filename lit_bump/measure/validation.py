@@ -14,10 +14,11 @@ from torch import Tensor
 
 from lit_bump.errors import LitBumpError
 from lit_bump.measure.displacement import padded, squared_length
-from lit_bump.measure.frozen_encoder import FrozenEncoder
+from lit_bump.measure.frozen_encoder import FrozenEncoder, OutOfMemoryError
 
 FloatArray = np.ndarray
 TOLERANCE = 1e-4  # relative difference of two features of one image that rounding cannot explain
+PIXEL_SLACK = 1e-6  # beyond [0, 1]: what rounding leaves after a resize or a blur
 
 
 def validated_images(images: Tensor) -> Float[Tensor, "image channel height width"]:
@@ -44,14 +45,15 @@ def validated_images(images: Tensor) -> Float[Tensor, "image channel height widt
     low, high = float(images.min()), float(images.max())
     if not (np.isfinite(low) and np.isfinite(high)):
         raise LitBumpError("images hold NaN or infinite pixels")
-    if low < 0 or high > 1:
+    if low < -PIXEL_SLACK or high > 1 + PIXEL_SLACK:
         cure = (
             "divide by 255"
             if low >= 0 and high > 2
             else "give raw pixels and fold the normalisation in by mean= and std="
         )
         raise LitBumpError(f"images run from {low:.3g} to {high:.3g}, outside [0, 1]: {cure}")
-    return images.clone() if images.is_inference() else images.detach()
+    with torch.inference_mode(False):
+        return images.clone() if images.is_inference() else images.detach()
 
 
 def check_encoder(
@@ -74,7 +76,7 @@ def check_encoder(
     energies = []
     for part in torch.split(images, chunk):
         batch = padded(part, chunk)
-        first, second = encoder(batch)[: len(part)], encoder(batch)[: len(part)]
+        first, second = encoder(batch)[: len(part)].clone(), encoder(batch)[: len(part)]
         energy, scale = squared_length(first - second), squared_length(first)
         if bool((energy > TOLERANCE**2 * scale).any()):
             size = float((energy / scale).sqrt().max())
@@ -83,14 +85,22 @@ def check_encoder(
                 "switch off dropout, noise layers and test-time augmentation inside it"
             )
         energies.append(energy)
-    if chunk > 1:
-        batch = padded(images[:1], chunk).clone()
-        alone = encoder(batch)[:1]
-        batch[1:] = 1.0 - batch[1:]
-        beside = encoder(batch)[:1]
-        if bool((squared_length(alone - beside) > TOLERANCE**2 * squared_length(alone)).any()):
-            raise LitBumpError(
-                "the features of an image depend on the other images of its batch (a BatchNorm that uses batch "
-                "statistics?); measure the encoder in evaluation mode"
-            )
+    _check_neighbours(encoder, images[:1], chunk)
     return np.asarray(torch.cat(energies).cpu().numpy())
+
+
+def _check_neighbours(encoder: FrozenEncoder, image: Tensor, chunk: int) -> None:
+    batch = padded(image, max(chunk, 2)).clone()
+    others = batch.clone()
+    others[1:] = (batch[1:] < 0.5).to(batch.dtype)  # every pixel of the neighbours moves by at least a half
+    try:
+        alone, beside = encoder(batch)[:1].clone(), encoder(others)[:1]
+    except (OutOfMemoryError, RuntimeError, LitBumpError):
+        if chunk > 1:
+            raise
+        return  # an encoder, or a memory, for one image at a time: there are no neighbours
+    if bool((squared_length(alone - beside) > TOLERANCE**2 * squared_length(alone)).any()):
+        raise LitBumpError(
+            "the features of an image depend on the other images of its batch (a BatchNorm that uses batch "
+            "statistics?); measure the encoder in evaluation mode"
+        )
