@@ -35,7 +35,7 @@ class BlurredMixin(ImageDataModule):
 
     """
 
-    def __init__(self, *args: Any, sigma: float = 1.0, blur_test: bool = False, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, sigma: float | int = 1.0, blur_test: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         gaussian_blur(torch.zeros(0, 1, 1, 1), sigma)  # a wrong sigma is refused here, not at the start of training
         self.sigma = float(sigma)
@@ -187,7 +187,7 @@ class NoiseMixin(ImageDataModule):
 
 
 def blurred(
-    images: Shaped[Tensor, "image channel height width"], sigma: float
+    images: Shaped[Tensor, "image channel height width"], sigma: float | int
 ) -> Float32[Tensor, "image channel height width"]:
     """Blur stored images with the function that also blurs the probe images.
 

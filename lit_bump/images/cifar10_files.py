@@ -276,7 +276,7 @@ def _read_cache(place: Path, signature: str, split: str) -> Arrays | None:
 
     """
     try:
-        with np.load(place, allow_pickle=False) as stored:
+        with place.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             if str(stored["signature"]) != signature:
                 return None
             arrays = {name: stored[name] for name in (f"{split}_images", f"{split}_labels")}

@@ -20,7 +20,7 @@ _CHUNK = 128  # images at a time: with their shifted copies they fit in the cach
 
 
 def gaussian_blur(
-    images: Float[Tensor, "image channel height width"], sigma: float
+    images: Float[Tensor, "image channel height width"], sigma: float | int
 ) -> Float[Tensor, "image channel height width"]:
     r"""Blur every channel of every image with an isotropic Gaussian of ``sigma`` pixels.
 
@@ -54,7 +54,7 @@ def gaussian_blur(
     return result
 
 
-def _kernel(sigma: float) -> list[float]:
+def _kernel(sigma: float | int) -> list[float]:
     """Return the weight of the centre and of each distance, up to 4 sigma.
 
     Args:

@@ -36,7 +36,8 @@ class ProbeSet:
 
     Args:
         name: names files and logged tags: 1 to 64 letters, digits, ``_``, ``.`` or ``-``.
-        images: uint8, or floating point in [0, 1]; axes (image, channel, height, width), at least one image.
+        images: uint8, or floating point in [0, 1]; axes (image, channel, height, width), at least one image. They are
+            kept as float32 in [0, 1] on the CPU.
         source: where they come from, for people.
 
     Attributes:
@@ -53,7 +54,7 @@ class ProbeSet:
     """
 
     name: str
-    images: Float32[Tensor, "image channel height width"]
+    images: Tensor  # float32, (image, channel, height, width) once made; bytes are accepted on the way in
     source: str = "tensor"
     digest: str = field(init=False)
 
