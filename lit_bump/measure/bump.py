@@ -124,11 +124,13 @@ def describe_bump(
     log_etas, ratio, standard_error = np.log10(etas[kept]), ratio[:, kept], standard_error[:, kept]
     curve = median_over_images(ratio)
     shapes = _curve_shapes(log_etas, curve[None])
-    resampled = _curve_shapes(log_etas, _resampled_medians(ratio, standard_error, seed))
-    low = (1.0 - CONFIDENCE) / 2.0
-    rise = float(np.nanquantile(resampled["height"], low))
-    fall = float(np.nanquantile(resampled["fall"], low))
+    medians = _resampled_medians(ratio, standard_error, seed)
+    resampled = _curve_shapes(log_etas, medians)
     peak, height = int(np.argmax(curve)), float(curve.max())
+    # at the curve's own peak: the largest of many noisy rungs would exceed the plateau in every resample
+    low = (1.0 - CONFIDENCE) / 2.0
+    rise = float(np.nanquantile(medians[:, peak], low))
+    fall = float(np.nanquantile(medians[:, peak] / medians[:, -1], low))
     onset = float(shapes["onset"][0])
     described = {
         "height": height,
@@ -189,7 +191,7 @@ def _resampled_medians(
 def _curve_shapes(
     log_etas: Float[FloatArray, " rung"], curves: Float[FloatArray, "curve rung"]
 ) -> dict[str, Float[FloatArray, " curve"]]:
-    """Return height, fall, place, width and onset (log10 eta) of many curves; NaN where there is none."""
+    """Return height, place, width and onset (log10 eta) of many curves; NaN where there is none."""
     curves = np.where(np.isfinite(curves), curves, 0.0)  # a resample without images at a rung: below every level
     row, last = np.arange(len(curves)), curves.shape[1] - 1
     peak = curves.argmax(axis=1)
@@ -207,10 +209,8 @@ def _curve_shapes(
         above = log_curves > np.log10(MARGIN)
         first = np.where(above.any(axis=1), above.argmax(axis=1), 0)
         onset = _crossing(log_etas, log_curves, first - 1, np.full(len(curves), np.log10(MARGIN)))
-        fall = height / curves[:, -1]
     return {
         "height": np.where(height > 0, height, np.nan),
-        "fall": np.where(np.isfinite(fall), fall, np.nan),
         "place": np.where(interior, place, np.nan),
         "width": np.where(interior, width, np.nan),
         "onset": onset,

@@ -6,8 +6,10 @@ Features may come from a method, a named submodule or a closure; a name is looke
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
+import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -149,7 +151,7 @@ class CallableEncoder(nn.Module):
     def __init__(self, function: Callable[[Tensor], Any]) -> None:
         super().__init__()
         self.function = function
-        self.reached = nn.ModuleList(reachable_modules(function))
+        self.reached = nn.ModuleList(module for module in reachable_modules(function) if module is not function)
 
     def forward(self, images: Tensor) -> Any:
         """Return what the callable returns."""
@@ -159,7 +161,8 @@ class CallableEncoder(nn.Module):
 def as_encoder(encoder: Encoder) -> nn.Module:
     """Return an encoder of any kind as a module, without copying it.
 
-    Wrappers without a forward derivative (``DistributedDataParallel``, ``DataParallel``) are taken off.
+    Wrappers without a forward derivative (``DistributedDataParallel``, ``DataParallel``, ``torch.compile``) are taken
+    off. A module that keeps other modules unregistered, in a list say, is wrapped so that they too are left untouched.
 
     Args:
         encoder: a module, a bound method of one, or any callable images -> features.
@@ -176,12 +179,15 @@ def as_encoder(encoder: Encoder) -> nn.Module:
             raise LitBumpError("the encoder's parameters are sharded (FSDP); gather a full copy of it and measure that")
         if isinstance(encoder, (nn.parallel.DistributedDataParallel, nn.DataParallel)):
             return as_encoder(encoder.module)
-        return encoder
+        if type(encoder).__name__ == "OptimizedModule":  # torch.compile: the module itself is inside
+            inner: Any = encoder._orig_mod
+            return as_encoder(inner)
+        return CallableEncoder(encoder) if _hidden_modules(encoder) else encoder
     if not callable(encoder):
         raise LitBumpError(f"the encoder is {type(encoder).__name__}, which cannot be called; give images -> features")
     owner = getattr(encoder, "__self__", None)
     if inspect.ismethod(encoder) and isinstance(owner, nn.Module) and hasattr(owner, encoder.__name__):
-        return MethodEncoder(owner, encoder.__name__)
+        return as_encoder(MethodEncoder(owner, encoder.__name__))
     return CallableEncoder(encoder)
 
 
@@ -202,8 +208,19 @@ def reachable_modules(function: Callable[..., Any]) -> list[nn.Module]:
     """
     found: dict[int, nn.Module] = {}
     for value in _references(function, depth=3, seen=set()):
-        found.setdefault(id(value), value)
+        for module in (value, *_hidden_modules(value)):
+            found.setdefault(id(module), module)
     return list(found.values())
+
+
+def _hidden_modules(module: nn.Module) -> list[nn.Module]:
+    """Return the modules that a module keeps outside of its registered ones: in lists, dicts, partials, functions."""
+    parts = list(module.modules())
+    seen = {id(part) for part in parts}  # neither reported nor entered
+    usual = vars(nn.Module())
+    values = [value for part in parts for name, value in vars(part).items() if name not in usual]
+    kinds = (list, tuple, dict, functools.partial, types.FunctionType, types.MethodType)
+    return [found for value in values if isinstance(value, kinds) for found in _references(value, 2, seen)]
 
 
 def _references(value: Any, depth: int, seen: set[int]) -> Iterator[nn.Module]:
@@ -223,13 +240,32 @@ def _references(value: Any, depth: int, seen: set[int]) -> Iterator[nn.Module]:
     elif inspect.ismethod(value):
         inner = [value.__self__, value.__func__]
     elif inspect.isfunction(value):
-        closure = inspect.getclosurevars(value) if hasattr(value, "__code__") else None
-        inner = [*closure.nonlocals.values(), *closure.globals.values()] if closure else []
-        inner += [getattr(value, "__wrapped__", None)]
-    elif not isinstance(value, (type, Tensor)) and hasattr(value, "__dict__"):
-        inner = list(vars(value).values())[:100]
+        inner = _named_by(value)
+    elif not isinstance(value, (type, Tensor, types.ModuleType)):
+        slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
+        inner = [*getattr(value, "__dict__", {}).values(), *(getattr(value, name, None) for name in slots)][:100]
+        inner.append(vars(type(value)).get("__call__"))
     for part in inner:
         yield from _references(part, depth - 1, seen)
+
+
+def _named_by(function: types.FunctionType) -> list[Any]:
+    """Return what a function can reach: its closure, defaults, and the globals that its code names, inner code too."""
+    values: list[Any] = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    values.append(getattr(function, "__wrapped__", None))
+    for cell in function.__closure__ or ():
+        with contextlib.suppress(ValueError):  # an empty cell
+            values.append(cell.cell_contents)
+    names: set[str] = set()
+    codes = [function.__code__]
+    while codes:
+        code = codes.pop()
+        names.update(code.co_names)
+        codes += [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+    values += [function.__globals__[name] for name in sorted(names) if name in function.__globals__]
+    for holder in [value for value in values if isinstance(value, (types.ModuleType, type))]:  # as in models.net(x)
+        values += [held for name in names if isinstance(held := vars(holder).get(name), nn.Module)]
+    return values
 
 
 def _has_forward(module: nn.Module) -> bool:

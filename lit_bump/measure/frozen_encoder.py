@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import warnings
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -48,9 +49,8 @@ class FrozenEncoder:
         self.is_scripted = any(isinstance(part, torch.jit.ScriptModule) for part in module.modules())
         self.tensors: dict[str, Tensor] = {}
         if not self.is_scripted:  # functional_call cannot run them
-            named = [*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)]
             copies: dict[int, Tensor] = {}  # tied weights stay tied
-            for name, tensor in named:
+            for name, tensor in _named_tensors(module):
                 if id(tensor) not in copies:
                     copies[id(tensor)] = self._own(tensor)
                 self.tensors[name] = copies[id(tensor)]
@@ -69,7 +69,7 @@ class FrozenEncoder:
     def _run(self, images: Tensor) -> Any:
         if self.is_scripted:
             return self.module(images)
-        return functional_call(self.module, self.tensors, (images,))
+        return functional_call(self.module, self.tensors, (images,), tie_weights=False)
 
     def __call__(self, images: Float[Tensor, "image channel height width"]) -> Float[Tensor, "image feature"]:
         """Return the flattened features.
@@ -163,6 +163,19 @@ class FrozenEncoder:
             state.update(f"{flat.dtype}{tuple(flat.shape)}".encode())
             state.update(flat.reshape(-1).view(torch.uint8).numpy().tobytes() if flat.numel() else b"")
         return state.hexdigest()
+
+
+def _named_tensors(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
+    """Yield parameters and buffers, once for each place that holds them.
+
+    A module registered under two names is one place: ``functional_call``, given both, would swap its tensors twice and
+    put back the wrong ones. One tensor in two modules is two places.
+    """
+    for prefix, part in module.named_modules():
+        named = [*part.named_parameters(recurse=False, remove_duplicate=False)]
+        named += [*part.named_buffers(recurse=False, remove_duplicate=False)]
+        for name, tensor in named:
+            yield f"{prefix}.{name}" if prefix else name, tensor
 
 
 @lru_cache(maxsize=1)

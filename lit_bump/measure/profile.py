@@ -11,6 +11,7 @@ import json
 import os
 import tempfile
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -175,16 +176,20 @@ class Profile:
         Returns:
             The path.
 
+        Raises:
+            LitBumpError: if the context holds more than text and numbers.
+
         """
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         facts = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in (*_ARRAYS, "protocol")}
         facts = {"format": FORMAT, "protocol": self.protocol.to_dict(), **facts}
         arrays = {name: getattr(self, name) for name in _ARRAYS}
+        text = json.dumps(facts, default=_plain)
         handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent)
         try:
             with os.fdopen(handle, "wb") as file:
-                np.savez(file, facts=np.array(json.dumps(facts)), **arrays)
+                np.savez(file, facts=np.array(text), **arrays)
                 file.flush()
                 os.fsync(file.fileno())
             Path(temporary).chmod(0o666 & ~_umask())
@@ -211,16 +216,19 @@ class Profile:
         if not Path(path).is_file():
             raise LitBumpError(f"there is no saved profile at {path}")
         try:
-            with np.load(path, allow_pickle=False) as file:
+            with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as file:
                 facts = json.loads(str(file["facts"]))
                 arrays = {name: file[name] for name in _ARRAYS}
             made_as = facts.pop("format")
+            if made_as != FORMAT:
+                raise LitBumpError(f"its format is {made_as}, not {FORMAT}: read it with the version that wrote it")
             protocol = Protocol.from_dict(facts.pop("protocol"))
             profile = cls(**arrays, protocol=protocol, **{**facts, "image_digests": tuple(facts["image_digests"])})
-        except (OSError, KeyError, ValueError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
-            raise LitBumpError(f"{path} is not a saved profile ({error or type(error).__name__})") from error
-        if made_as != FORMAT:
-            raise LitBumpError(f"{path} is of format {made_as}, not {FORMAT}: read it with the version that wrote it")
+        except _UNREADABLE as error:
+            cause = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise LitBumpError(f"{path} is not a saved profile that can be read ({cause})") from error
+        if profile.etas.tolist() != list(protocol.etas):
+            raise LitBumpError(f"{path} is damaged: its etas are not those of its protocol")
         shape = (len(profile.image_digests), len(protocol.etas))
         for name in _PER_IMAGE:
             if getattr(profile, name).shape != (shape[:1] if name == "prediction" else shape):
@@ -235,6 +243,21 @@ class Profile:
 
 _PER_IMAGE = ("ratio", "response", "prediction", "standard_error", "noise", "n_directions", "reason")
 _ARRAYS = ("etas", *_PER_IMAGE)
+_UNREADABLE = (
+    OSError, KeyError, ValueError, TypeError, AttributeError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
+
+
+def _plain(value: Any) -> Any:
+    """Return a NumPy or torch number in a context as a plain one, for JSON.
+
+    Raises:
+        LitBumpError: for anything else.
+
+    """
+    if callable(item := getattr(value, "item", None)):
+        return item()
+    raise LitBumpError(f"a profile's context holds {value!r}; give text and numbers only")
 
 
 def _umask() -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import asdict, dataclass, fields
+from numbers import Integral
 from typing import Any, Literal
 
 from lit_bump.errors import LitBumpError, nearest
@@ -33,7 +34,7 @@ class Protocol:
             the measured response; the paper takes 0.05.
         n_noise: pairs an image and rung on which the floating-point noise is estimated.
         precision: dtype of the encoder's arithmetic. TF32 and autocast are off in both.
-        seed: seed of the directions; at least 0.
+        seed: seed of the directions, below 2**32 (one word of it: longer ones would meet other images' draws).
 
     Raises:
         LitBumpError: if a value is out of range, with the value and what is allowed.
@@ -69,8 +70,9 @@ class Protocol:
             raise LitBumpError(f"etas are {etas}; give them in increasing order, each once")
         for name in ("n_pairs", "n_jvp", "n_noise"):
             value = getattr(self, name)
-            if not isinstance(value, int) or value < 1:
+            if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
                 raise LitBumpError(f"{name} is {value!r}; it must be a whole number, at least 1")
+            object.__setattr__(self, name, int(value))
         if self.n_jvp > self.n_pairs:
             raise LitBumpError(f"n_jvp is {self.n_jvp}; it cannot exceed n_pairs, {self.n_pairs}")
         if self.n_noise > self.n_pairs:
@@ -83,8 +85,9 @@ class Protocol:
             raise LitBumpError(f"precision is {self.precision!r}; give 'float32' or 'float64'")
         if not self.noise_tolerance > 0:
             raise LitBumpError(f"noise_tolerance is {self.noise_tolerance}; it must be positive (the paper: 0.05)")
-        if not isinstance(self.seed, int) or self.seed < 0:
-            raise LitBumpError(f"seed is {self.seed!r}; it must be a whole number, at least 0")
+        if isinstance(self.seed, bool) or not isinstance(self.seed, Integral) or not 0 <= self.seed < 2**32:
+            raise LitBumpError(f"seed is {self.seed!r}; it must be a whole number from 0 to 2**32 - 1")
+        object.__setattr__(self, "seed", int(self.seed))
 
     @classmethod
     def paper(cls, input_size: tuple[int, int, int] = CIFAR_SIZE, *, seed: int = 0) -> Protocol:

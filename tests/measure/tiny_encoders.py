@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import random
 from collections.abc import Callable
 
 import numpy as np
@@ -143,9 +142,8 @@ def state_digest(module: nn.Module) -> dict[str, object]:
 
 
 def process_state() -> dict[str, object]:
-    """Return random streams, modes and switches of the process."""
+    """Return random streams, modes and switches of the process; not Python's stream: shape checks draw from it."""
     return {
-        "python stream": random.getstate(),
         "numpy stream": [part if isinstance(part, (int, str, float)) else list(part) for part in np.random.get_state()],  # noqa: NPY002
         "torch stream": torch.get_rng_state().tolist(),
         "default dtype": torch.get_default_dtype(),
