@@ -67,7 +67,7 @@ def chosen_probe(entry: ProbeSet | str, trainer: Trainer) -> ProbeSet:
     if isinstance(entry, ProbeSet):
         return entry
     datamodule: Any = getattr(trainer, "datamodule", None)
-    with isolate_rng():
+    with isolate_rng(include_cuda=False):
         if not callable(getattr(datamodule, "probe_set", None)):
             return named_probe_set(entry)
         try:
@@ -98,7 +98,7 @@ def validation_probe(
         LitBumpError: if there is no such set, or its images are not in [0, 1] pixels and nothing says why.
 
     """
-    with isolate_rng():
+    with isolate_rng(include_cuda=False):
         for split, loaders in _loaders(trainer, pl_module):
             for loader in _flat(loaders):
                 dataset = getattr(loader, "dataset", None)
@@ -139,7 +139,7 @@ def _drawn(dataset: Any, split: str, mean: Sequence[float] | None, std: Sequence
     n_images = min(N_IMAGES, len(dataset))
     random.seed(0)  # for a data set that augments at random; isolate_rng puts the streams back
     np.random.seed(0)  # noqa: NPY002
-    torch.manual_seed(0)
+    torch.default_generator.manual_seed(0)
     name = f"{split}{n_images}"
     try:
         return ProbeSet.from_dataset(dataset, name=name, n_images=n_images, seed=0)

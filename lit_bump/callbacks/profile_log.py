@@ -16,7 +16,7 @@ from lightning.pytorch import Trainer
 from lightning.pytorch.utilities import rank_zero_warn
 
 from lit_bump.callbacks.formation_table import Row
-from lit_bump.callbacks.profile_scalars import FIGURE_TAG, scalars
+from lit_bump.callbacks.profile_scalars import FIGURE_TAG, log_step, scalars
 from lit_bump.callbacks.profile_tensorboard import (
     discard_from,
     tensorboard_writer,
@@ -47,6 +47,11 @@ class ProfileLog:
     def __init__(self) -> None:
         self._waiting: list[tuple[int, dict[str, float], dict[str, np.ndarray]]] = []
         self._warned: set[str] = set()
+
+    @property
+    def has_waiting(self) -> bool:
+        """Whether a measurement waits for its step."""
+        return bool(self._waiting)
 
     def add(
         self,
@@ -94,7 +99,7 @@ class ProfileLog:
         for step, values, figures in waiting:
             for logger in trainer.loggers:
                 with self._forgiving(logger):
-                    if tensorboard_writer(logger) is not None:
+                    if tensorboard_writer(logger) is not None or not (values or figures):
                         continue
                     at = _lightning_step(trainer)
                     # W&B's convention: charts there are drawn against this, not against the logger's own step.
@@ -122,7 +127,7 @@ class ProfileLog:
     def go_back_to(self, trainer: Trainer, step: int, rows: Sequence[Row]) -> None:
         """Take back from TensorBoard what an abandoned continuation wrote after a step.
 
-        The log-step curve lies at other steps than all else, so its points are written again.
+        The log-step curve lies at other steps than all else, so the points that it loses by this are written again.
 
         Args:
             trainer: with its loggers.
@@ -138,7 +143,8 @@ class ProfileLog:
                 if writer is not None:
                     discard_from(writer, step + 1)
                     for row in rows:
-                        write_log_step(writer, row["probe"], row["step"], row["max_r"])
+                        if log_step(row["step"]) > step:
+                            write_log_step(writer, row["probe"], row["step"], row["max_r"])
                     writer.flush()
 
     @contextmanager

@@ -142,7 +142,8 @@ def discard_from(writer: Any, step: int) -> None:
         from tensorboardX.proto.event_pb2 import Event as OtherEvent  # type: ignore[import-not-found,unused-ignore]
 
         event = OtherEvent.FromString(event.SerializeToString())
-    file_writer.add_event(event, step)
+    for _ in range(2):  # a reader takes the first such event of a run for its beginning, and only later ones for this
+        file_writer.add_event(event, step)
 
 
 def _add_summary(writer: Any, summary: Any, step: int) -> None:

@@ -167,13 +167,13 @@ class RProfileCallback(Callback):
         self.record.open(trainer, self._sets, first=_callbacks(trainer)[0] is self)
         if self._is_due(trainer):
             self._measure(trainer, before_training=True)
-            self.record.log.deliver(trainer)
+            self.record.deliver(trainer)
         elif trainer.global_step == 0:
             self._rehearse(trainer)
 
     def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:
         """Deliver a measurement to the loggers that had to wait for this step."""
-        self.record.log.deliver(trainer)
+        self.record.deliver(trainer)
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
@@ -197,7 +197,7 @@ class RProfileCallback(Callback):
 
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
         """Deliver what waits for a step that will not come."""
-        self.record.log.deliver(trainer)
+        self.record.deliver(trainer)
 
     def _is_due(self, trainer: Trainer) -> bool:
         if not self.enable or trainer.fast_dev_run or trainer.global_step <= self._last_step:  # type: ignore[attr-defined]

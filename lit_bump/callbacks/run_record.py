@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from lightning.pytorch import Trainer
 from lightning.pytorch.utilities import rank_zero_info, rank_zero_warn
+from lightning.pytorch.utilities.seed import isolate_rng
 
 from lit_bump.callbacks.formation_table import Row, formation_row
 from lit_bump.callbacks.profile_files import ProfileFiles
@@ -133,7 +134,7 @@ class RunRecord:
             trainer.callback_metrics.update(values)
 
     def add(self, trainer: Trainer, profiles: Mapping[str, Profile]) -> None:
-        """Take in a measurement: table, files, monitors, loggers, in this order.
+        """Take in a measurement: table, monitors, files, loggers, in this order.
 
         Args:
             trainer: of the run.
@@ -142,14 +143,25 @@ class RunRecord:
         """
         rows = [formation_row(profile) for profile in profiles.values()]
         self.rows += rows
+        self.show(trainer, profiles)
         if self._files is not None:
             for label, profile in profiles.items():
                 self._files.add(label, trainer.global_step, profile)
             self._files.write_table(self.rows)
-        self.show(trainer, profiles)
-        if self._files is not None:
-            drawn = self._drawn(profiles) if any(map(shows_images, trainer.loggers)) else {}
-            self.log.add(trainer, trainer.global_step, rows, profiles, drawn)
+            with isolate_rng(include_cuda=False):  # rich, for one, draws from Python's stream
+                drawn = self._drawn(profiles) if any(map(shows_images, trainer.loggers)) else {}
+                self.log.add(trainer, trainer.global_step, rows, profiles, drawn)
+
+    def deliver(self, trainer: Trainer) -> None:
+        """Give the loggers that had to wait what waits for them.
+
+        Args:
+            trainer: of the run.
+
+        """
+        if self.log.has_waiting:
+            with isolate_rng(include_cuda=False):
+                self.log.deliver(trainer)
 
     def close(self, trainer: Trainer, labels: Iterable[str], skipped: int) -> None:
         """Deliver what waits, save the cumulative pictures beside the profiles, print the table.
@@ -161,10 +173,11 @@ class RunRecord:
 
         """
         if self._files is not None:
-            self.log.deliver(trainer)
-            for label, pixels in self._drawn(labels).items():
-                self._files.add_picture(label, FIGURE_FILE, pixels)
-            print_summary(self.rows, seconds=self.seconds, share=self.share(), skipped=skipped)
+            self.deliver(trainer)
+            with isolate_rng(include_cuda=False):
+                for label, pixels in self._drawn(labels).items():
+                    self._files.add_picture(label, FIGURE_FILE, pixels)
+                print_summary(self.rows, seconds=self.seconds, share=self.share(), skipped=skipped)
 
     def _check(self, probes: Mapping[str, ProbeSet]) -> None:
         for label, probe in probes.items():

@@ -6,12 +6,12 @@ Used by the tests of the callbacks. A measurement of a tiny run takes some ten m
 # ruff: noqa: D102, D105
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import lightning.pytorch as pl
 import torch
+from lightning.pytorch.callbacks import Checkpoint
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
@@ -46,7 +46,7 @@ class TinyData(Dataset[tuple[Tensor, int]]):
 class TinyModule(pl.LightningModule):
     """A classifier whose Phi is ``forward_features``."""
 
-    def __init__(self, lr: float = 0.05, n_train: int = 32, workers: int = 0) -> None:
+    def __init__(self, lr: float = 0.01, n_train: int = 32, workers: int = 0) -> None:
         super().__init__()
         self.save_hyperparameters()
         self.n_train, self.workers, self.lr = n_train, workers, lr
@@ -103,7 +103,7 @@ def tiny_callback(**changes: Any) -> RProfileCallback:
 
 
 def tiny_trainer(folder: Path, *callbacks: pl.Callback, **changes: Any) -> pl.Trainer:
-    os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
+    torch.manual_seed(1)
     settings = {
         "accelerator": "cpu",
         "devices": 1,
@@ -112,7 +112,7 @@ def tiny_trainer(folder: Path, *callbacks: pl.Callback, **changes: Any) -> pl.Tr
         "logger": False,
         "enable_progress_bar": False,
         "enable_model_summary": False,
-        "enable_checkpointing": False,
+        "enable_checkpointing": any(isinstance(callback, Checkpoint) for callback in callbacks),
         "num_sanity_val_steps": 0,
         "log_every_n_steps": 1,
         "callbacks": list(callbacks),

@@ -1,0 +1,212 @@
+"""Loggers of every kind: each gets what it can show, none is refused or ends a training, files come first."""
+
+# ruff: noqa: D102
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import lightning.pytorch as pl
+import numpy as np
+import pytest
+import torch
+from lightning.pytorch.callbacks import EarlyStopping, LearningRateMonitor, ModelCheckpoint
+from lightning.pytorch.loggers import CSVLogger, Logger, TensorBoardLogger
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
+from torch import Tensor
+
+from lit_bump.callbacks.formation_table import read_table
+from lit_bump.measure import load_formation
+from tests.callbacks.test_rprofile import TwoOptimizers
+from tests.callbacks.tiny_run import SMALL, STEPS, TinyModule, tiny_callback, tiny_probe, tiny_trainer
+
+
+class StrictLogger(Logger):
+    """A logger like W&B's: steps may only increase; pictures are welcome."""
+
+    def __init__(self, fails: bool = False) -> None:
+        super().__init__()
+        self.calls: list[tuple[int, dict[str, float]]] = []
+        self.pictures: list[tuple[int, str, np.ndarray]] = []
+        self.fails = fails
+
+    @property
+    def name(self) -> str:
+        return "strict"
+
+    @property
+    def version(self) -> int:
+        return 0
+
+    def log_hyperparams(self, params: Any, *_: Any, **__: Any) -> None:
+        return None
+
+    def log_metrics(self, metrics: dict[str, float], step: int | None = None) -> None:
+        assert step is not None
+        assert step >= (self.calls[-1][0] if self.calls else 0), f"step must only increase: {step}"
+        if self.fails and any(tag.startswith("bump") for tag in metrics):
+            raise ConnectionError("the server is gone")
+        self.calls.append((step, dict(metrics)))
+
+    def log_image(self, key: str, images: list[Any], step: int | None = None) -> None:
+        assert step is not None
+        self.pictures += [(step, key, image) for image in images]
+
+    def steps_of(self, tag: str) -> list[int]:
+        return [step for step, metrics in self.calls if tag in metrics]
+
+
+WIDE = replace(SMALL, etas=(0.01, 0.1, 1.0, 3.0, 10.0, 100.0, 1000.0))
+
+
+def peaked(images: Tensor) -> Tensor:
+    """An encoder with a bump on the wide ladder: a gentle slope, and steps just outside the range of pixels."""
+    pixels = images.flatten(1)
+    return 0.05 * pixels + torch.tanh(10.0 * (pixels - 1.3)) + torch.tanh(10.0 * (pixels + 0.3))
+
+
+def events_of(folder: Path) -> EventAccumulator:
+    events = EventAccumulator(str(folder), size_guidance={"scalars": 0, "tensors": 0, "images": 0})
+    return events.Reload()
+
+
+@pytest.mark.parametrize("module", [TinyModule, TwoOptimizers])
+def test_loggers_that_refuse_smaller_steps_refuse_nothing(tmp_path: Path, module: type[TinyModule]) -> None:
+    logger = StrictLogger()
+    monitor = LearningRateMonitor("step")
+    trainer = tiny_trainer(tmp_path, tiny_callback(), monitor, max_steps=20, logger=logger, num_sanity_val_steps=1)
+    trainer.fit(module())
+    points = [(step, metrics) for step, metrics in logger.calls if "bump/max_r/p" in metrics]
+    expected = [0, 1, 2, 3, 6, 10, 18, 20] if module is TinyModule else [0, 2, 4, 6, 10, 18, 20]
+    assert [metrics["trainer/global_step"] for _, metrics in points] == expected
+    if module is TinyModule:
+        assert [step for step, _ in points] == expected
+    assert len(logger.steps_of("train/loss")) == (20 if module is TinyModule else 10)
+
+
+def test_a_logger_that_takes_pictures_gets_the_cumulative_figure(tmp_path: Path) -> None:
+    logger = StrictLogger()
+    tiny_trainer(tmp_path, tiny_callback(figures=True), max_steps=1, logger=logger).fit(TinyModule())
+    assert [(step, tag, image.shape) for step, tag, image in logger.pictures] == [
+        (0, "bump/profile/p", (360, 600, 3)),
+        (1, "bump/profile/p", (360, 600, 3)),
+    ]
+
+
+def test_a_logger_that_raises_costs_one_warning(tmp_path: Path) -> None:
+    trainer = tiny_trainer(tmp_path, tiny_callback(), logger=StrictLogger(fails=True))
+    with pytest.warns(UserWarning, match="StrictLogger did not take the response profiles") as caught:
+        trainer.fit(TinyModule())
+    assert len([w for w in caught if "StrictLogger" in str(w.message)]) == 1
+    assert trainer.global_step == 4
+    assert load_formation(tmp_path)["p"].steps == (0, 1, 2, 3, 4)
+
+
+def test_csv_and_tensorboard_side_by_side_and_files_with_the_first(tmp_path: Path) -> None:
+    loggers = [TensorBoardLogger(tmp_path / "tb"), CSVLogger(tmp_path / "csv")]
+    tiny_trainer(tmp_path, tiny_callback(), logger=loggers, max_steps=2).fit(TinyModule())
+    assert load_formation(loggers[0].log_dir)["p"].steps == (0, 1, 2)
+    rows = read_table(Path(loggers[1].log_dir) / "metrics.csv")
+    assert [row["step"] for row in rows if row["bump/max_r/p"]] == ["0", "1", "2"]
+
+
+def test_tags_in_tensorboard(tmp_path: Path) -> None:
+    logger = TensorBoardLogger(tmp_path)
+    trainer = tiny_trainer(
+        tmp_path, tiny_callback(figures=True, name="n", schedule=STEPS, encoder=peaked, protocol=WIDE), logger=logger
+    )
+    trainer.fit(TinyModule())
+    events = events_of(Path(logger.log_dir))
+    scalars = {tag for tag in events.Tags()["scalars"] if tag.startswith("bump")}
+    assert scalars == {
+        "bump/max_r/n-p",
+        "bump/log10_peak_eta/n-p",
+        "bump/width_decades/n-p",
+        "bump_vs_1000log10step/max_r/n-p",
+    }
+    rows = read_table(Path(logger.log_dir) / "profiles" / "formation.csv")
+    assert {row["verdict"] for row in rows} == {"bump"}
+    for tag, column in (("max_r", "max_r"), ("log10_peak_eta", "log10_eta"), ("width_decades", "width_decades")):
+        values = [(event.step, event.value) for event in events.Scalars(f"bump/{tag}/n-p")]
+        assert values == [(int(row["step"]), pytest.approx(float(row[column]), rel=1e-4)) for row in rows]
+    assert [event.step for event in events.Images("bump/profile/n-p")] == [0, 1, 2, 4]
+    assert len(list(Path(logger.log_dir).glob("events.out.tfevents.*"))) == 1
+    assert (Path(logger.log_dir) / "profiles" / "n-p" / "formation.png").stat().st_size > 1000
+
+
+def test_no_peak_is_not_a_number_for_monitors_and_nothing_for_loggers(tmp_path: Path) -> None:
+    logger = TensorBoardLogger(tmp_path)
+    callback = tiny_callback(encoder=lambda images: images.flatten(1) * 0.0)
+    trainer = tiny_trainer(tmp_path, callback, logger=logger, max_steps=1)
+    trainer.fit(TinyModule())
+    assert not [tag for tag in events_of(Path(logger.log_dir)).Tags()["scalars"] if tag.startswith("bump")]
+    for tag in ("max_r", "log10_peak_eta", "width_decades"):
+        assert torch.isnan(trainer.callback_metrics[f"bump/{tag}/p"])
+
+
+def test_monitors_find_their_key_between_measurements(tmp_path: Path) -> None:
+    checkpoints = [
+        ModelCheckpoint(tmp_path / name, monitor=f"bump/{name}/p", every_n_train_steps=3, save_top_k=-1)
+        for name in ("max_r", "log10_peak_eta")
+    ]
+    stopping = EarlyStopping("bump/max_r/p", patience=100, check_finite=False)
+    trainer = tiny_trainer(tmp_path, tiny_callback(schedule=STEPS), *checkpoints, stopping, max_steps=9)
+    trainer.fit(TinyModule())
+    assert trainer.global_step == 9
+    assert [len(list((tmp_path / name).iterdir())) for name in ("max_r", "log10_peak_eta")] == [3, 3]
+
+
+@pytest.mark.parametrize("default", [False, True])
+def test_hyper_parameters_have_the_bump_as_their_metrics(tmp_path: Path, default: bool) -> None:
+    logger = TensorBoardLogger(tmp_path, default_hp_metric=default)
+    tiny_trainer(tmp_path, tiny_callback(), logger=logger, max_steps=1).fit(TinyModule(lr=0.25))
+    events = events_of(Path(logger.log_dir))
+
+    def content(name: str) -> HParamsPluginData:
+        return HParamsPluginData.FromString(events.SummaryMetadata(f"_hparams_/{name}").plugin_data.content)
+
+    metrics = [info.name.tag for info in content("experiment").experiment.metric_infos]
+    assert metrics == ["bump/max_r/p", "bump/log10_peak_eta/p"]
+    assert content("session_start_info").session_start_info.hparams["lr"].number_value == 0.25
+    assert len(events.Scalars("bump/max_r/p")) == 2  # steps 0 and 1: nothing is written twice
+    assert len(list(tmp_path.rglob("events.out.tfevents.*"))) == 1
+
+
+def test_without_matplotlib_there_are_curves_and_one_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    for name in [name for name in sys.modules if name.startswith("lit_bump.figures")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.backends.backend_agg", None)
+    logger = TensorBoardLogger(tmp_path)
+    trainer = tiny_trainer(tmp_path, tiny_callback(figures=True), logger=logger, max_steps=2)
+    with pytest.warns(UserWarning, match="no figures of the response profiles") as caught:
+        trainer.fit(TinyModule())
+    assert len([w for w in caught if "no figures" in str(w.message)]) == 1
+    tags = events_of(Path(logger.log_dir)).Tags()
+    assert len([tag for tag in tags["scalars"] if tag == "bump/max_r/p"]) == 1
+    assert not tags["images"]
+
+
+def test_thirty_measurements_leave_no_tensors_and_no_figures_behind(tmp_path: Path) -> None:
+    import gc
+
+    import matplotlib.pyplot as plt
+
+    from lit_bump.schedules import LogSteps
+
+    counts: list[int] = []
+
+    class Count(pl.Callback):
+        def on_train_batch_end(self, trainer: pl.Trainer, *_: Any) -> None:
+            if trainer.global_step in (5, 30):
+                gc.collect()
+                counts.append(sum(issubclass(type(thing), Tensor) for thing in gc.get_objects()))
+
+    callback = tiny_callback(probes=tiny_probe(n_images=1), schedule=LogSteps(steps=tuple(range(30))), figures=True)
+    tiny_trainer(tmp_path, callback, Count(), max_steps=30, logger=TensorBoardLogger(tmp_path)).fit(TinyModule())
+    assert counts[1] - counts[0] <= 30
+    assert not plt.get_fignums()
