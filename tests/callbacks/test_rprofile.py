@@ -1,6 +1,6 @@
 """When the callback measures, what it refuses before training, and that nothing it meets ends a training."""
 
-# ruff: noqa: D102
+# ruff: noqa: D102, D105
 from __future__ import annotations
 
 from pathlib import Path
@@ -169,7 +169,7 @@ def test_a_stochastic_encoder_is_refused_also_where_the_first_target_is_late(tmp
 def test_on_error_warn_lets_training_begin(tmp_path: Path) -> None:
     callback = tiny_callback(encoder=stochastic, on_error="warn", schedule=LogSteps(steps=(0,)))
     trainer = tiny_trainer(tmp_path, callback)
-    with pytest.warns(UserWarning, match="no response profile at step 0.*stochastic"):
+    with pytest.warns(UserWarning, match=r"no response profile at step 0.*stochastic"):
         trainer.fit(TinyModule())
     assert trainer.global_step == 4
     assert torch.isnan(trainer.callback_metrics["bump/max_r/p"])
@@ -184,7 +184,7 @@ def test_an_encoder_that_fails_later_costs_its_point_and_not_the_training(tmp_pa
         return module.forward_features(images)
 
     trainer = tiny_trainer(tmp_path, tiny_callback(encoder=failing))
-    with pytest.warns(UserWarning, match="no response profile at step 2.*out of luck"):
+    with pytest.warns(UserWarning, match=r"no response profile at step 2.*out of luck"):
         trainer.fit(module)
     assert formation(tmp_path).steps == (0, 1, 3, 4)
 
@@ -206,7 +206,7 @@ def test_features_that_are_not_finite_are_flagged_and_training_goes_on(tmp_path:
 
 def test_two_callbacks_of_one_name_are_told_to_take_another(tmp_path: Path) -> None:
     other = tiny_callback(encoder="backbone.0")
-    with pytest.raises(LitBumpError, match="probe set 'p' occurs twice.*another name="):
+    with pytest.raises(LitBumpError, match=r"probe set 'p' occurs twice.*another name="):
         tiny_trainer(tmp_path, tiny_callback(), other).fit(TinyModule())
     with pytest.raises(LitBumpError, match="probe set 'p' occurs twice"):
         tiny_trainer(tmp_path, tiny_callback(probes=[tiny_probe(), tiny_probe()])).fit(TinyModule())
@@ -243,7 +243,9 @@ def test_validation_images_are_drawn_by_seed(tmp_path: Path) -> None:
 
 
 def test_a_module_without_features_names_the_cure(tmp_path: Path) -> None:
-    with pytest.raises(LitBumpError, match="PlainModule has no method forward_features: give encoder=.*backbone, head"):
+    with pytest.raises(
+        LitBumpError, match=r"PlainModule has no method forward_features: give encoder=.*backbone, head"
+    ):
         tiny_trainer(tmp_path, tiny_callback()).fit(PlainModule())
 
 

@@ -62,12 +62,12 @@ WIDE = replace(SMALL, etas=(0.01, 0.1, 1.0, 3.0, 10.0, 100.0, 1000.0))
 
 
 def peaked(images: Tensor) -> Tensor:
-    """An encoder with a bump on the wide ladder: a gentle slope, and steps just outside the range of pixels."""
+    # A bump on the wide ladder: a gentle slope, and steps just outside the range of pixels.
     pixels = images.flatten(1)
     return 0.05 * pixels + torch.tanh(10.0 * (pixels - 1.3)) + torch.tanh(10.0 * (pixels + 0.3))
 
 
-def events_of(folder: Path) -> EventAccumulator:
+def events_of(folder: str | None) -> EventAccumulator:
     events = EventAccumulator(str(folder), size_guidance={"scalars": 0, "tensors": 0, "images": 0})
     return events.Reload()
 
@@ -107,8 +107,8 @@ def test_a_logger_that_raises_costs_one_warning(tmp_path: Path) -> None:
 def test_csv_and_tensorboard_side_by_side_and_files_with_the_first(tmp_path: Path) -> None:
     loggers = [TensorBoardLogger(tmp_path / "tb"), CSVLogger(tmp_path / "csv")]
     tiny_trainer(tmp_path, tiny_callback(), logger=loggers, max_steps=2).fit(TinyModule())
-    assert load_formation(loggers[0].log_dir)["p"].steps == (0, 1, 2)
-    rows = read_table(Path(loggers[1].log_dir) / "metrics.csv")
+    assert load_formation(str(loggers[0].log_dir))["p"].steps == (0, 1, 2)
+    rows = read_table(Path(str(loggers[1].log_dir)) / "metrics.csv")
     assert [row["step"] for row in rows if row["bump/max_r/p"]] == ["0", "1", "2"]
 
 
@@ -118,7 +118,7 @@ def test_tags_in_tensorboard(tmp_path: Path) -> None:
         tmp_path, tiny_callback(figures=True, name="n", schedule=STEPS, encoder=peaked, protocol=WIDE), logger=logger
     )
     trainer.fit(TinyModule())
-    events = events_of(Path(logger.log_dir))
+    events = events_of(logger.log_dir)
     scalars = {tag for tag in events.Tags()["scalars"] if tag.startswith("bump")}
     assert scalars == {
         "bump/max_r/n-p",
@@ -141,7 +141,7 @@ def test_no_peak_is_not_a_number_for_monitors_and_nothing_for_loggers(tmp_path: 
     callback = tiny_callback(encoder=lambda images: images.flatten(1) * 0.0)
     trainer = tiny_trainer(tmp_path, callback, logger=logger, max_steps=1)
     trainer.fit(TinyModule())
-    assert not [tag for tag in events_of(Path(logger.log_dir)).Tags()["scalars"] if tag.startswith("bump")]
+    assert not [tag for tag in events_of(logger.log_dir).Tags()["scalars"] if tag.startswith("bump")]
     for tag in ("max_r", "log10_peak_eta", "width_decades"):
         assert torch.isnan(trainer.callback_metrics[f"bump/{tag}/p"])
 
@@ -162,7 +162,7 @@ def test_monitors_find_their_key_between_measurements(tmp_path: Path) -> None:
 def test_hyper_parameters_have_the_bump_as_their_metrics(tmp_path: Path, default: bool) -> None:
     logger = TensorBoardLogger(tmp_path, default_hp_metric=default)
     tiny_trainer(tmp_path, tiny_callback(), logger=logger, max_steps=1).fit(TinyModule(lr=0.25))
-    events = events_of(Path(logger.log_dir))
+    events = events_of(logger.log_dir)
 
     def content(name: str) -> HParamsPluginData:
         return HParamsPluginData.FromString(events.SummaryMetadata(f"_hparams_/{name}").plugin_data.content)
@@ -186,7 +186,7 @@ def test_without_matplotlib_there_are_curves_and_one_warning(tmp_path: Path, mon
     with pytest.warns(UserWarning, match="no figures of the response profiles") as caught:
         trainer.fit(TinyModule())
     assert len([w for w in caught if "no figures" in str(w.message)]) == 1
-    tags = events_of(Path(logger.log_dir)).Tags()
+    tags = events_of(logger.log_dir).Tags()
     assert len([tag for tag in tags["scalars"] if tag == "bump/max_r/p"]) == 1
     assert not tags["images"]
 

@@ -1,5 +1,6 @@
 """Stopped and resumed runs: the points of a straight run, each once, in files, table, TensorBoard and monitors."""
 
+# ruff: noqa: D102
 from __future__ import annotations
 
 from pathlib import Path
@@ -29,7 +30,7 @@ SCHEDULE = LogSteps(steps=(0, 1, 2, 4, 8, 16))
 N_BATCHES = 8  # an epoch; so step 6 is in the middle of one
 
 
-class Killed(RuntimeError):
+class KilledError(RuntimeError):
     """A run that ends as by a power cut."""
 
 
@@ -40,9 +41,8 @@ class KillAt(pl.Callback):
         self.step = step
 
     def on_train_batch_start(self, trainer: pl.Trainer, *_: Any) -> None:
-        """Raise."""
         if trainer.global_step == self.step:
-            raise Killed
+            raise KilledError
 
 
 def straight(folder: Path) -> dict[int, Any]:
@@ -53,11 +53,11 @@ def straight(folder: Path) -> dict[int, Any]:
 
 
 def stopped(folder: Path, *, at: int, checkpoints: tuple[int, ...], **changes: Any) -> RProfileCallback:
-    """Train up to a step, with checkpoints at others; the same seeds as ``straight``."""
+    # Trains up to a step, with checkpoints at others, from the same seeds as ``straight``.
     pl.seed_everything(1, verbose=False)
     saved = StepCheckpoint(LogSteps(steps=checkpoints), dirpath=folder / "saved")
     callback = tiny_callback(schedule=SCHEDULE)
-    with pytest.raises(Killed):
+    with pytest.raises(KilledError):
         tiny_trainer(folder, callback, saved, KillAt(at), max_steps=16, **changes).fit(TinyModule())
     return callback
 

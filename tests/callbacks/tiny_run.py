@@ -51,7 +51,7 @@ class TinyModule(pl.LightningModule):
         self.save_hyperparameters()
         self.n_train, self.workers, self.lr = n_train, workers, lr
         self.backbone = nn.Sequential(
-            nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(256, 8), nn.ReLU()
+            nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(256, 8)
         )
         self.head = nn.Sequential(nn.Dropout(0.2), nn.Linear(8, 3))
 

@@ -24,7 +24,7 @@ def test_the_number_of_kept_images_stands_where_it_is_below_all() -> None:
     texts = [text.get_text() for text in axes.texts]
     assert texts.count("5") == 1
     assert "6 images" in texts
-    assert [len(line.get_xdata()) for line in axes.lines if line.get_marker() == "x"] == [2]
+    assert [len(np.asarray(line.get_xdata())) for line in axes.lines if line.get_marker() == "x"] == [2]
 
 
 def test_limits_hold_every_image() -> None:

@@ -1,0 +1,29 @@
+"""The table at the end: a line a measurement, a peak only where there is one, the cost below."""
+
+from __future__ import annotations
+
+import pytest
+
+from lit_bump.callbacks.formation_table import formation_row
+from lit_bump.callbacks.profile_summary import print_summary
+from tests.figures.drawn_profiles import drawn_profile
+
+
+def test_a_line_a_measurement_and_the_cost_below(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [
+        formation_row(drawn_profile(height, step=step).with_context(seconds=2.0))
+        for height, step in ((0, 0), (9, 5000))
+    ]
+    print_summary(rows, seconds=12.34, share=0.056, skipped=3)
+    lines = capsys.readouterr().out.splitlines()
+    (flat,) = [line for line in lines if "none" in line]
+    (high,) = [line for line in lines if "5,000" in line]
+    assert " - " in flat
+    assert "[" in flat  # the interval survives rich's own brackets
+    assert "bump" in high
+    assert lines[-1] == "12.3 seconds, 5.6 % of training; 3 left out by max_share"
+
+
+def test_nothing_measured_is_nothing_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    print_summary([], seconds=0.0, share=0.0)
+    assert capsys.readouterr().out == ""
