@@ -281,7 +281,7 @@ def test_result_does_not_depend_on_chunk(name: str) -> None:
     total = 3 * 4 * 5 * 2  # images, pairs, rungs, signs
     profiles = [
         measure_profile(net, images, few(n_pairs=4), chunk=chunk)
-        for chunk in (1, 2, 7, total - 1, total, total + 1, 4096)
+        for chunk in (1, 10, 7, total - 1, total, total + 1, 4096)
     ]
     for other in profiles[1:]:
         assert (other.reason == profiles[0].reason).all()

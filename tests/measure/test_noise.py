@@ -59,17 +59,27 @@ def test_an_encoder_that_cannot_leave_float32_loses_them_too_and_says_how() -> N
     _no_false_bump(profile, truth.ratio)
 
 
-def test_an_encoder_that_casts_down_inside_and_up_again_is_no_twin() -> None:
-    weights = torch.randn(5, 192, generator=torch.Generator().manual_seed(0))
+@pytest.mark.parametrize("cast", ["first", "last"])
+def test_an_encoder_that_casts_down_inside_and_up_again_is_no_twin(cast: str) -> None:
+    weights = torch.randn(20, 192, generator=torch.Generator().manual_seed(0)) / 14
 
     def sneaky(images: Tensor) -> Tensor:
-        flat = images.float().flatten(1)  # float32 inside, whatever comes in
-        features = 1e-3 * torch.tanh(flat @ weights.T) + 1000
-        return features.to(images.dtype)
+        if cast == "first":
+            features = torch.tanh(images.float().flatten(1) @ weights.T)
+        else:
+            features = torch.tanh(images.flatten(1) @ weights.to(images.dtype).T).float()
+        return 1e-3 * features.to(images.dtype) + 1000
 
     profile = measure_profile(sneaky, random_images(2), _quick())
-    assert profile.noise_method.startswith("repeatability (no float64 twin")
+    assert profile.noise_method == "repeatability (no float64 twin: steps of 1e-06 are lost inside the encoder)"
     assert (profile.reason[:, 0] == Reason.NOISE).all()
+
+
+@pytest.mark.parametrize("name", list(NETS))
+def test_an_ordinary_encoder_has_a_twin_also_on_black_images(name: str) -> None:
+    images = random_images(2)
+    images[0] = 0.0
+    assert measure_profile(seeded(NETS[name]), images, _quick()).noise_method == "float64 twin"
 
 
 def test_an_encoder_that_refuses_float64_says_so() -> None:

@@ -68,7 +68,7 @@ except KeyError:
     pass
 assert new_switches() == new, (new, new_switches())
 assert old_switches() == old, (old, old_switches())
-print("same", old)
+os._exit(0)
 """
 
 STATE_LINES = {
