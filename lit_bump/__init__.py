@@ -63,7 +63,7 @@ _HOME = {name: f"lit_bump.{module}" for module, names in _PUBLIC.items() for nam
 __all__ = ["__version__", *_HOME]
 
 
-def __getattr__(name: str) -> object:
+def _load(name: str) -> object:
     """Import a public name, or read the version of the installed package, on its first use.
 
     Args:
@@ -84,6 +84,10 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'lit_bump' has no attribute {name!r}{_hint(name)}")
     globals()[name] = value
     return value
+
+
+if not TYPE_CHECKING:  # a type checker takes the names from the imports above, and refuses all others
+    __getattr__ = _load
 
 
 def __dir__() -> list[str]:

@@ -12,19 +12,9 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from lit_bump import cli_configs
+from lit_bump.cli_help import COMMANDS, LISTING_COMMANDS, front_page
 from lit_bump.errors import LitBumpError, nearest
 
-TRAINER_COMMANDS = {
-    "fit": "train a network and measure its response profiles while it trains",
-    "validate": "evaluate on the validation images",
-    "test": "evaluate on the test images",
-    "predict": "predict on the prediction images",
-}
-LISTING_COMMANDS = {
-    "configs": "list the packaged configs; configs NAME prints one",
-    "probes": "list the named probe sets",
-}
-COMMANDS = {**TRAINER_COMMANDS, **LISTING_COMMANDS}
 SHOW_TRACEBACK = "LIT_BUMP_TRACEBACK"
 INTERRUPTED = 130  # what a shell reports for a command that Ctrl-C ended
 
@@ -65,7 +55,7 @@ def _run(words: list[str]) -> int:
         raise LitBumpError(f"no command given; choose one of {', '.join(COMMANDS)} (see python -m lit_bump --help)")
     command, rest = words[0], words[1:]
     if command in {"-h", "--help", "help"}:
-        sys.stdout.write(_help())
+        sys.stdout.write(front_page(SHOW_TRACEBACK))
     elif command == "--version":
         from lit_bump import __version__
 
@@ -109,30 +99,6 @@ def _print_table(heading: str, rows: Mapping[str, str]) -> None:
     for name, text in rows.items():
         table.add_row(name, text)
     Console(highlight=False).print(table)
-
-
-def _help() -> str:
-    listing = "\n".join(f"  {name:10} {text}" for name, text in COMMANDS.items())
-    return f"""usage: python -m lit_bump COMMAND ...
-
-Train image encoders and measure, scale by scale, how far they depart from their local linear description.
-
-commands:
-{listing}
-
-examples:
-  python -m lit_bump fit --config quickstart.yaml                 about a minute on a laptop, no download
-  python -m lit_bump fit --config wrn_randlabel.yaml --data.data_dir DIR
-  python -m lit_bump fit --config quickstart.yaml --rprofile.protocol paper --trainer.max_steps 400
-  python -m lit_bump test --config runs/quickstart/version_0/config.yaml --ckpt_path FILE
-
-A config is a file, or the bare name of one in this folder or among the packaged ones. A run goes to
-runs/<config>/version_<n>: config.yaml, profiles, checkpoints and TensorBoard events.
-
-  python -m lit_bump COMMAND --help   the options of a command
-  python -m lit_bump --version        the installed version
-  {SHOW_TRACEBACK}=1                a traceback instead of one line, where an error is not clear
-"""
 
 
 if __name__ == "__main__":

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import logging
 import warnings
+from argparse import HelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 from jsonargparse import Namespace
 from lightning.fabric.utilities.exceptions import MisconfigurationException
-from lightning.pytorch import LightningModule, Trainer
+from lightning.pytorch import LightningDataModule, LightningModule, Trainer
 from lightning.pytorch.cli import ArgsType, LightningArgumentParser, LightningCLI, SaveConfigCallback
 from lightning.pytorch.loggers import TensorBoardLogger
 from lightning.pytorch.utilities import rank_zero_info
@@ -23,11 +24,18 @@ from lightning.pytorch.utilities import rank_zero_info
 # The first two are loaded so that a config may name their classes alone: jsonargparse looks among subclasses.
 from lit_bump import datamodules, modules  # noqa: F401
 from lit_bump.callbacks import RProfileCallback
-from lit_bump.cli_errors import one_line
+from lit_bump.cli_errors import one_line, subclass_names
+from lit_bump.cli_help import TRAINER_COMMANDS, help_page
 from lit_bump.errors import LitBumpError
 
 RUNS = "runs"
-_LIGHTNING_S_OWN = r"`isinstance\(treespec, LeafSpec\)` is deprecated"  # 2.6 with torch 2.14; no user can cure it
+# What Lightning 2.6 does to torch 2.14 and jsonargparse 4.53; no user can cure it.
+_DEPRECATED_BY_OTHERS = (
+    r"`isinstance\(treespec, LeafSpec\)` is deprecated",
+    r"\s*By default only one JsonargparseDeprecationWarning",
+    r"\s*.+ was deprecated in v4\.\d+\.\d+ and will be",
+)
+_NO_CHECKPOINTS_TO_COME = "The dirpath has changed"  # of a ModelCheckpoint that an evaluation never calls
 _CURABLE = (LitBumpError, MisconfigurationException, FileNotFoundError)
 _CURABLE_IN_CONSTRUCTORS = (*_CURABLE, TypeError, ValueError, OSError, ImportError)
 
@@ -50,12 +58,30 @@ def run_trainer(command: str, arguments: Sequence[str], *, run_name: str) -> Bum
     """
     logging.getLogger("lightning.pytorch.utilities.rank_zero").addFilter(_is_no_advertisement)
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=_LIGHTNING_S_OWN)
+        for message in (*_DEPRECATED_BY_OTHERS, *(() if command == "fit" else (_NO_CHECKPOINTS_TO_COME,))):
+            warnings.filterwarnings("ignore", message=message)
         return BumpCLI([command, *arguments], run_name=run_name)
 
 
 class BumpArgumentParser(LightningArgumentParser):
-    """Lightning's parser, whose errors are one line instead of pages of usage."""
+    """Lightning's parser, whose errors are one line and whose help is one page."""
+
+    command: str | None = None  # of the Trainer; None for the parsers of classes, which keep their usual help
+
+    def format_help(self, formatter: HelpFormatter | None = None) -> str:
+        """Return the page of a command.
+
+        Args:
+            formatter: of the usual help of a class.
+
+        Returns:
+            Text for a terminal of 120 columns.
+
+        """
+        if self.command is None:
+            return str(super().format_help(formatter))
+        models, data = subclass_names(LightningModule), subclass_names(LightningDataModule)
+        return help_page(self.command, TRAINER_COMMANDS[self.command], self._actions, models, data)
 
     def error(self, message: str, ex: Exception | None = None) -> NoReturn:
         """Raise the error in one line; inside a union of types, let jsonargparse go on to the next one.
@@ -106,8 +132,9 @@ class BumpCLI(LightningCLI):
         super().__init__(
             save_config_callback=VersionedConfig,
             trainer_defaults={"default_root_dir": RUNS},
+            seed_everything_default=0,  # a run without a seed can be repeated, too
             parser_class=BumpArgumentParser,
-            parser_kwargs={"prog": "python -m lit_bump"},
+            parser_kwargs={"prog": "python -m lit_bump", "allow_abbrev": False},
             auto_configure_optimizers=False,
             args=arguments,
         )
@@ -126,6 +153,12 @@ class BumpCLI(LightningCLI):
             help="The run goes to <trainer.default_root_dir>/<run_name>/version_<n>; by default the config's name.",
         )
         parser.add_lightning_class_args(RProfileCallback, "rprofile")
+
+    def _prepare_subcommand_parser(self, klass: type, subcommand: str, **kwargs: Any) -> LightningArgumentParser:
+        parser = super()._prepare_subcommand_parser(klass, subcommand, **kwargs)
+        assert isinstance(parser, BumpArgumentParser)
+        parser.command = subcommand
+        return parser
 
     def parse_arguments(self, parser: LightningArgumentParser, args: ArgsType) -> None:
         """Parse the words given, whatever this process was started with.

@@ -102,6 +102,25 @@ def arguments_of(class_path: str) -> list[str]:
     return sorted({key.split(".")[1] for key in keys if "." in key})
 
 
+def subclass_names(base: type) -> list[str]:
+    """Return the names of the loaded classes that a config may give where a class is asked for.
+
+    Args:
+        base: the class asked for.
+
+    Returns:
+        Names of its subclasses, at any depth, without private ones and mixins.
+
+    """
+    names: set[str] = set()
+    waiting = [base]
+    while waiting:
+        subclasses: list[type] = type.__subclasses__(waiting.pop())
+        names.update(subclass.__name__ for subclass in subclasses)
+        waiting += subclasses
+    return sorted(name for name in names if not name.startswith("_") and not name.endswith("Mixin"))
+
+
 def _unknown_key(key: str, known_keys: Collection[str]) -> str:
     sections = {known.split(".")[0] for known in known_keys} - {"help", "print_config"}
     section = key.split(".")[0]
@@ -120,7 +139,7 @@ def _missing(names: str, prefix: str, owner: str | None) -> str:
 
 
 def _wrong_value(block: str, choices: list[str], prefix: str) -> str:
-    expected = [(kind, given) for kind, given in _EXPECTED.findall(block) if not kind.startswith("dot import path")]
+    expected = [found for found in _EXPECTED.findall(block) if not found[0].startswith(("dot import path", "path but"))]
     if not expected:
         return ""
     given = _last(_GIVEN, block) or next((value for _, value in expected if value), "")
@@ -141,14 +160,9 @@ def _readable(kind: str) -> str:
 
 
 def _subclass_names(block: str) -> list[str]:
-    names: set[str] = set()
     subtypes = next((line for line in block.splitlines() if line.startswith("Subtypes:")), "")
-    waiting: list[type] = [found for path in _DOTTED.findall(subtypes) if isinstance(found := _import(path), type)]
-    while waiting:
-        subclasses: list[type] = type.__subclasses__(waiting.pop())
-        names.update(subclass.__name__ for subclass in subclasses)
-        waiting += subclasses
-    return [name for name in names if not name.startswith("_") and not name.endswith("Mixin")]
+    bases: list[type] = [found for path in _DOTTED.findall(subtypes) if isinstance(found := _import(path), type)]
+    return sorted({name for base in bases for name in subclass_names(base)}) or [base.__name__ for base in bases]
 
 
 def _import(path: str) -> object:

@@ -1,6 +1,7 @@
 """What several test files share: the repository's root, a fresh interpreter, and a tiny CIFAR-10 image folder.
 
-Nothing here imports torch, so that the tests of the light parts stay light.
+Nothing here imports torch, so that the tests of the light parts stay light. One thread a process: the tests' networks
+are so small that threads cost more than they give, above all where several test runs share a machine.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when torch loads, here and in subprocesses
 ROOT = Path(__file__).resolve().parent.parent
 CIFAR_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 RunPython = Callable[..., "subprocess.CompletedProcess[str]"]
