@@ -1,6 +1,7 @@
 """Gaussian blur of a batch of images: one function for the training images and for the probe images.
 
-Paper: A.2 (cifar32b1 and cifar32b2, the blur-trained variants, sigma 1 and 2; blur64). Needs torch and NumPy.
+Paper: A.2 (cifar32b1 and cifar32b2, the blur-trained variants, sigma 1 and 2; blur64). Needs torch and NumPy, which
+computes: torch would spread each of many small steps over all threads, and on a busy machine wait for them.
 It is ``scipy.ndimage.gaussian_filter(mode="mirror")``: the kernel reaches 4 sigma and the border is reflected without
 repeating the edge pixel, again and again where the kernel is wider than the image. The result is not re-quantised.
 """
@@ -8,15 +9,17 @@ repeating the edge pixel, again and again where the kernel is wider than the ima
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from lit_bump.errors import LitBumpError
 
-_CHUNK = 128  # images at a time: with their shifted copies they fit in the cache
+_CHUNK = 32  # images at a time: with their shifted copies they fit in the cache
 
 
 def gaussian_blur(
@@ -33,7 +36,7 @@ def gaussian_blur(
         sigma: standard deviation in pixels; the paper takes 1 and 2 at 32 x 32. 0 gives the images back.
 
     Returns:
-        New images of the same shape, dtype and device.
+        New images of the same shape, dtype and device, without a gradient. The CPU computes them.
 
     Raises:
         LitBumpError: if sigma is negative or not finite.
@@ -45,13 +48,13 @@ def gaussian_blur(
 
     """
     weights = _kernel(sigma)
-    if len(weights) == 1:
-        return images.clone()
-    result = torch.empty_like(images)
-    for start in range(0, len(images), _CHUNK):
-        part = slice(start, start + _CHUNK)
-        result[part] = _blur_rows(_blur_rows(images[part], weights), weights)
-    return result
+    result = images.detach().cpu().to(torch.float64 if images.dtype == torch.float64 else torch.float32, copy=True)
+    if len(weights) > 1:
+        pixels = result.numpy()
+        for start in range(0, len(pixels), _CHUNK):
+            part = pixels[start : start + _CHUNK]
+            part[:] = _blur_rows(_blur_rows(part, weights), weights)
+    return result.to(images)
 
 
 def _kernel(sigma: float | int) -> list[float]:
@@ -78,8 +81,8 @@ def _kernel(sigma: float | int) -> list[float]:
 
 
 def _blur_rows(
-    images: Float[Tensor, "image channel height width"], weights: list[float]
-) -> Float[Tensor, "image channel width height"]:
+    images: Float[np.ndarray, "image channel height width"], weights: list[float]
+) -> Float[np.ndarray, "image channel width height"]:
     """Blur along the height and swap the two axes, so that twice is both axes and the old order.
 
     Args:
@@ -90,14 +93,17 @@ def _blur_rows(
         Blurred images, height and width swapped.
 
     """
-    rows = images.permute(2, 3, 0, 1)  # (height, width, image, channel): a shift along the height is one block
+    rows = images.transpose(2, 3, 0, 1)  # (height, width, image, channel): a shift along the height is one block
     n = rows.shape[0]
     radius = len(weights) - 1
-    position = (torch.arange(-radius, n + radius, device=images.device)).remainder(max(2 * (n - 1), 1))
-    position = torch.minimum(position, 2 * (n - 1) - position) if n > 1 else torch.zeros_like(position)
-    padded = rows.contiguous()[position]
-    total = padded[radius : radius + n] * weights[0]
+    position = np.arange(-radius, n + radius) % max(2 * (n - 1), 1)
+    padded = np.ascontiguousarray(rows)[np.minimum(position, 2 * (n - 1) - position) if n > 1 else 0 * position]
+    total = padded[radius : radius + n] * images.dtype.type(weights[0])
+    pair = np.empty_like(total)
     for distance in range(1, radius + 1):
-        pair = padded[radius - distance : radius - distance + n] + padded[radius + distance : radius + distance + n]
-        total += pair.mul_(weights[distance])
-    return total.permute(2, 3, 1, 0)
+        before, after = padded[radius - distance :][:n], padded[radius + distance :][:n]
+        np.add(before, after, out=pair)
+        pair *= images.dtype.type(weights[distance])
+        total += pair
+    blurred: npt.NDArray[Any] = total.transpose(2, 3, 1, 0)
+    return blurred
