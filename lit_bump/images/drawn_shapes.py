@@ -25,12 +25,12 @@ SHAPE_SIZE = (3, 32, 32)
 
 _SIDE = 32
 _N_PIXELS = 3 * _SIDE * _SIDE
-_CANDIDATES = 2  # colours tried for the shape; the one further from the background's is taken
+_CANDIDATES = 3  # colours tried for the shape; the one further from the background's is taken
 _GRID = 5  # texture: random values on a 5 x 5 grid, smoothly interpolated
 _N_NUMBERS = 4 + 3 + 3 * _CANDIDATES
 _TEXTURE_WORDS = -(-2 * 3 * _GRID * _GRID // 8)
 _NOISE_WORDS = 2 * _N_PIXELS // 8
-_RADIUS = (6.0, 12.0)  # pixels
+_RADIUS = (6.5, 12.0)  # pixels
 _MARGIN = 0.85  # the centre keeps this share of the radius away from the border
 _TEXTURE = 0.36  # peak amplitude of the texture, in [0, 1] pixels
 _NOISE = 0.08  # peak amplitude of the pixel noise

@@ -39,10 +39,10 @@ def test_every_listed_name_makes_its_set(name: str, cifar_folder: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "digest"),
     [
-        ("shapes32", "e1336f67e4b9c3993f3aa62e88aabfbf05fff9e2e189185edbefe8d4227537d9"),
-        ("shapes32train", "7c376236f269b1e40da6f62aa4a5f68f20f323a19ff3eae45b7d1e39e8f124d6"),
-        ("shapes32b1", "ba92d0fd61364e4d6a48ebdfa464b3ed63e6b70c62574ddd00b9d825833d03c7"),
-        ("shapes32b2", "2374437e7fcdaf386ecbee233e94ec26fc05a2f48067516863dba0fd7d17909c"),
+        ("shapes32", "e57ec81ec8bb027d42185d08d3676addcf52bfd96d86c3985197465894b24fb8"),
+        ("shapes32train", "03f77ca5f7851856950dbaae2674a8b99992746a706021bb53e70986927e7c02"),
+        ("shapes32b1", "a03a95daae4fc5a7a4c61125fb1372a5f3e77121f2310ccc4cf07d438f648d19"),
+        ("shapes32b2", "135de41d3c39bd9773cfe55b143535d20f6cbe6a4f749b9828275823ac2f0b93"),
         ("noise32", "9b7b11b49f48550116ab2c2d02ecba1c7d2b4847e2bc62acaf3528f27016072b"),
         ("noise32train", "34f2b9708d4bf0a5d30cd0a2d6d4012f7ad053c7b7ce5086b660b179f6c0677e"),
     ],
