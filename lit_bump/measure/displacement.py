@@ -22,38 +22,38 @@ FloatArray = np.ndarray
 
 
 def base_features(
-    encoder: FrozenEncoder, images: Float[Tensor, "image channel height width"], chunk: int
+    encoder: FrozenEncoder, images: Float[Tensor, "image channel height width"], chunk: int, *, least: int | None = None
 ) -> Float[Tensor, "image feature"]:
-    """Return the features of unperturbed images, from batches of exactly ``chunk`` images.
+    """Return the features of unperturbed images, from batches of the shape of the perturbed ones.
 
     Args:
         encoder: the encoder.
         images: images in its dtype, on its device.
         chunk: batch size of the perturbed images.
+        least: to how many images a batch is filled up; ``chunk`` if None.
 
     Returns:
         One row an image.
 
     """
-    return torch.cat([encoder(padded(part, chunk))[: len(part)] for part in torch.split(images, chunk)])
+    least = chunk if least is None else least
+    return torch.cat([encoder(padded(part, least))[: len(part)] for part in torch.split(images, chunk)])
 
 
-def padded(
-    batch: Float[Tensor, "image channel height width"], chunk: int
-) -> Float[Tensor, "{chunk} channel height width"]:
-    """Return a batch of exactly ``chunk`` rows: a short one repeats its rows.
+def padded(batch: Float[Tensor, "image channel height width"], least: int) -> Float[Tensor, "row channel height width"]:
+    """Return a batch of at least so many rows: a short one repeats its rows.
 
     Args:
-        batch: 1 to ``chunk`` rows.
-        chunk: rows wanted.
+        batch: at least one row.
+        least: rows wanted.
 
     Returns:
         The batch itself where it is full.
 
     """
-    if len(batch) == chunk:
+    if len(batch) >= least:
         return batch
-    return batch[torch.arange(chunk, device=batch.device) % len(batch)]
+    return batch[torch.arange(least, device=batch.device) % len(batch)]
 
 
 def differences(
@@ -64,7 +64,7 @@ def differences(
     *,
     seed: int,
     chunk: int,
-    batch: int | None = None,
+    least: int | None = None,
     first_image: int = 0,
 ) -> Iterator[Float[Tensor, "row feature"]]:
     r"""Yield the feature differences :math:`\Phi(x \pm \eta u) - \Phi(x)` of every image, pair, rung and sign.
@@ -79,15 +79,15 @@ def differences(
         n_pairs: pairs an image.
         seed: seed of the directions.
         chunk: perturbed images a part; memory grows with it and with nothing else.
-        batch: images that the encoder is given at once, at least ``chunk`` (the rest is filled up); ``chunk`` if None.
+        least: to how many images a batch is filled up; ``chunk`` if None.
         first_image: number of ``images[0]`` in its probe set.
 
     Yields:
         Up to ``chunk`` rows.
 
     """
-    batch = batch or chunk
-    base = base_features(encoder, images, batch)
+    least = chunk if least is None else least
+    base = base_features(encoder, images, chunk, least=least)
     size = images.shape[1:]
     shape = (len(images), n_pairs, len(etas), 2)
     signs = torch.tensor([1.0, -1.0], dtype=encoder.dtype, device=encoder.device)
@@ -96,13 +96,10 @@ def differences(
     for start in range(0, total, chunk):
         stop = min(start + chunk, total)
         image, pair, rung, sign = (torch.from_numpy(axis) for axis in np.unravel_index(np.arange(start, stop), shape))
-        u = (
-            directions_of_rows(image + first_image, pair, size.numel(), seed=seed)
-            .to(encoder.device, encoder.dtype)
-            .view(-1, *size)
-        )
-        perturbed = images[image] + steps[rung, sign].view(-1, 1, 1, 1) * u
-        yield encoder(padded(perturbed, batch))[: stop - start] - base[image]
+        u = directions_of_rows(image + first_image, pair, size.numel(), seed=seed).view(-1, *size)
+        step = steps[rung, sign].view(-1, 1, 1, 1)
+        perturbed = images[image] + step * u.to(encoder.device, encoder.dtype)
+        yield encoder(padded(perturbed, least))[: stop - start] - base[image]
 
 
 def displacements(

@@ -110,10 +110,10 @@ def noise_energy(
     """
     measured = differences(encoder, images, etas, n_pairs, seed=seed, chunk=chunk, first_image=first_image)
     if twin is not None:
-        other, shown, batch = twin, images.double(), chunk
+        other, shown, least = twin, images.double(), 1  # float64 is dear, and exact enough in any batch shape
     else:
-        other, shown, batch = encoder, _one_ulp_away(images), chunk + 1 if chunk > 1 else 1
-    repeated = differences(other, shown, etas, n_pairs, seed=seed, chunk=chunk, batch=batch, first_image=first_image)
+        other, shown, least = encoder, _one_ulp_away(images), chunk + 1 if chunk > 1 else 1
+    repeated = differences(other, shown, etas, n_pairs, seed=seed, chunk=chunk, least=least, first_image=first_image)
     parts = []
     for difference in measured:
         reference = _next_with_default_dtype(repeated, other.dtype)

@@ -96,7 +96,7 @@ def _repeat_energy(encoder: FrozenEncoder, part: Tensor, chunk: int) -> Tensor:
 
 
 def _check_neighbours(encoder: FrozenEncoder, image: Tensor, chunk: int) -> None:
-    batch = padded(image, max(chunk, 2)).clone()
+    batch = padded(image, max(2, min(chunk, 8))).clone()
     others = batch.clone()
     others[1:] = (batch[1:] < 0.5).to(batch.dtype)  # every pixel of the neighbours moves by at least a half
     try:
