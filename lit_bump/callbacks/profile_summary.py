@@ -6,7 +6,8 @@ Paper: section 3 "Formation". Needs rich. Peaks are shown only where the verdict
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -14,14 +15,40 @@ from rich.table import Table
 from lit_bump.callbacks.formation_table import Row
 
 
-def print_summary(rows: Sequence[Row], *, seconds: float, share: float, skipped: int = 0) -> None:
-    """Print the table of all measurements, and their cost below it.
+MOST_METRICS = 8
+
+
+def final_metrics(logged: Mapping[str, Any]) -> dict[str, float]:
+    """Return what the module itself logged last, such as accuracies; not our scalars, not values of one batch.
+
+    Args:
+        logged: ``trainer.callback_metrics``.
+
+    Returns:
+        The first few, by name.
+
+    """
+    names = [name for name in logged if not name.startswith("bump/") and not name.endswith("_step")]
+    kept = [name for name in names if f"{name}_epoch" not in logged and math.isfinite(float(logged[name]))]
+    return {name: float(logged[name]) for name in sorted(kept)[:MOST_METRICS]}
+
+
+def print_summary(
+    rows: Sequence[Row],
+    *,
+    seconds: float,
+    share: float,
+    skipped: int = 0,
+    metrics: Mapping[str, float] | None = None,
+) -> None:
+    """Print the table of all measurements, and below it the module's own metrics and the cost.
 
     Args:
         rows: of the formation table.
         seconds: spent on all measurements.
         share: of the time since training began.
         skipped: scheduled measurements that the budget left out.
+        metrics: what the module itself logged, by name.
 
     """
     if not rows:
@@ -37,6 +64,8 @@ def print_summary(rows: Sequence[Row], *, seconds: float, share: float, skipped:
         )
     console = Console()
     console.print(table)
+    if metrics:
+        console.print(", ".join(f"{name} {value:.4g}" for name, value in metrics.items()), highlight=False)
     left_out = f"; {skipped} left out by max_share" if skipped else ""
     console.print(f"{seconds:.1f} seconds, {100 * share:.1f} % of training{left_out}", highlight=False)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lit_bump.callbacks.formation_table import formation_row
-from lit_bump.callbacks.profile_summary import print_summary
+from lit_bump.callbacks.profile_summary import final_metrics, print_summary
 from tests.figures.drawn_profiles import drawn_profile
 
 
@@ -14,16 +14,29 @@ def test_a_line_a_measurement_and_the_cost_below(capsys: pytest.CaptureFixture[s
         formation_row(drawn_profile(height, step=step).with_context(seconds=2.0))
         for height, step in ((0, 0), (9, 5000))
     ]
-    print_summary(rows, seconds=12.34, share=0.056, skipped=3)
+    print_summary(rows, seconds=12.34, share=0.056, skipped=3, metrics={"val/accuracy": 0.98765})
     lines = capsys.readouterr().out.splitlines()
     (flat,) = [line for line in lines if "none" in line]
     (high,) = [line for line in lines if "5,000" in line]
     assert " - " in flat
     assert "[" in flat  # the interval survives rich's own brackets
     assert "bump" in high
+    assert lines[-2] == "val/accuracy 0.9877"
     assert lines[-1] == "12.3 seconds, 5.6 % of training; 3 left out by max_share"
 
 
 def test_nothing_measured_is_nothing_printed(capsys: pytest.CaptureFixture[str]) -> None:
     print_summary([], seconds=0.0, share=0.0)
     assert capsys.readouterr().out == ""
+
+
+def test_final_metrics_are_the_module_s_own_of_whole_epochs() -> None:
+    logged = {
+        "bump/max_r/p": 3.0,
+        "loss": 1.0,
+        "loss_step": 2.0,
+        "loss_epoch": 1.5,
+        "val/accuracy": 0.5,
+        "odd": float("nan"),
+    }
+    assert final_metrics(logged) == {"loss_epoch": 1.5, "val/accuracy": 0.5}
