@@ -35,7 +35,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        return _run(words)
+        code = _run(words)
+        sys.stdout.flush()
+        return code
     except LitBumpError as error:
         if os.environ.get(SHOW_TRACEBACK, "0") not in {"", "0"}:
             raise
