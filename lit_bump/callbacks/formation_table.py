@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import math
 import os
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -87,18 +86,17 @@ def write_table(path: Path, rows: Iterable[Row]) -> None:
     others = [row for row in read_table(path) if row["probe"] not in probes]
     lines = sorted([*others, *map(_text, rows)], key=lambda row: (int(row["step"]), row["probe"]))
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent)
+    partial = path.with_name(f".{path.name}.partial")
     try:
-        with os.fdopen(handle, "w", newline="", encoding="utf-8") as file:
+        with partial.open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, COLUMNS, extrasaction="ignore", restval="")
             writer.writeheader()
             writer.writerows(lines)
             file.flush()
             os.fsync(file.fileno())
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
+        partial.replace(path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        partial.unlink(missing_ok=True)
         raise
 
 

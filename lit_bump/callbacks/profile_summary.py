@@ -14,7 +14,6 @@ from rich.table import Table
 
 from lit_bump.callbacks.formation_table import Row
 
-
 MOST_METRICS = 8
 
 

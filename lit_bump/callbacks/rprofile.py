@@ -133,10 +133,7 @@ class RProfileCallback(Callback):
             return
         if trainer.global_step == 0:  # a new run; the state of one that is resumed is loaded after this
             self._begin()
-        taken = Counter(label for callback in _callbacks(trainer) for label in callback.labels)
-        for label in self.labels:
-            if taken[label] > 1:
-                raise LitBumpError(f"probe set {label!r} occurs twice; give each RProfileCallback another name=")
+        self._refuse_twins(trainer)
         self._sets = {self._label(_name(entry)): chosen_probe(entry, trainer) for entry in self.probes}
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -145,7 +142,7 @@ class RProfileCallback(Callback):
             return
         self._phi = probed_encoder(pl_module, self.encoder, mean=self.mean, std=self.std)
         callbacks = _callbacks(trainer)
-        if trainer.is_global_zero and callbacks[0] is self:
+        if trainer.is_global_zero and trainer.enable_autolog_hparams and callbacks[0] is self:
             data = getattr(trainer, "datamodule", None)
             tags = [tag for callback in callbacks for label in callback.labels for tag in scalar_tags(label)[:2]]
             self.record.log.name_hparam_metrics(trainer, {**_hparams(data), **_hparams(pl_module)}, tags)
@@ -157,6 +154,7 @@ class RProfileCallback(Callback):
         if not self._sets:
             probe = validation_probe(trainer, pl_module, self.mean, self.std)
             self._sets = {self._label(probe.name): probe}
+            self._refuse_twins(trainer)
         if trainer.fast_dev_run:  # type: ignore[attr-defined]  # set by Lightning outside its class
             self._rehearse(trainer)
             return
@@ -198,6 +196,12 @@ class RProfileCallback(Callback):
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
         """Deliver what waits for a step that will not come."""
         self.record.deliver(trainer)
+
+    def _refuse_twins(self, trainer: Trainer) -> None:
+        taken = Counter(label for callback in _callbacks(trainer) for label in callback.labels)
+        for label in self.labels:
+            if taken[label] > 1:
+                raise LitBumpError(f"probe set {label!r} occurs twice; give each RProfileCallback another name=")
 
     def _is_due(self, trainer: Trainer) -> bool:
         if not self.enable or trainer.fast_dev_run or trainer.global_step <= self._last_step:  # type: ignore[attr-defined]

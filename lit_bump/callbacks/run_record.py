@@ -20,7 +20,7 @@ from lit_bump.callbacks.formation_table import Row, formation_row
 from lit_bump.callbacks.profile_files import ProfileFiles
 from lit_bump.callbacks.profile_log import ProfileLog, shows_images
 from lit_bump.callbacks.profile_scalars import monitored, unknown
-from lit_bump.callbacks.profile_summary import print_summary
+from lit_bump.callbacks.profile_summary import final_metrics, print_summary
 from lit_bump.errors import LitBumpError
 from lit_bump.measure import Profile
 from lit_bump.probes import ProbeSet
@@ -100,7 +100,7 @@ class RunRecord:
 
         """
         step = trainer.global_step
-        self._elapsed, self._began = self.elapsed() if self.log_dir else self._elapsed, time.perf_counter()
+        self._began = time.perf_counter()
         self._check(probes)
         self._digests = {label: probe.digest for label, probe in probes.items()}
         self.rows = [row for row in self.rows if row["step"] <= step]
@@ -177,7 +177,9 @@ class RunRecord:
             with isolate_rng(include_cuda=False):
                 for label, pixels in self._drawn(labels).items():
                     self._files.add_picture(label, FIGURE_FILE, pixels)
-                print_summary(self.rows, seconds=self.seconds, share=self.share(), skipped=skipped)
+                share, metrics = self.share(), final_metrics(trainer.callback_metrics)
+                print_summary(self.rows, seconds=self.seconds, share=share, skipped=skipped, metrics=metrics)
+        self._elapsed, self._began = self.elapsed(), time.perf_counter()
 
     def _check(self, probes: Mapping[str, ProbeSet]) -> None:
         for label, probe in probes.items():

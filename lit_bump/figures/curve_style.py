@@ -65,7 +65,7 @@ def finish_axes(axes: Axes, etas: Iterable[float], ratios: Iterable[float], titl
     axes.set_xlabel("perturbation size η", fontsize=FONT_SIZE)  # plain text: TeX notation costs half of the drawing
     axes.set_ylabel("ratio r", fontsize=FONT_SIZE)
     axes.set_title(title, fontsize=FONT_SIZE, loc="left")
-    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if _decades(axes) < 2 else (1.0,)))
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if _decades(axes) < 2.5 else (1.0,)))
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(FuncFormatter(lambda value, _position: f"{value:g}"))
         axis.set_minor_locator(NullLocator())

@@ -52,6 +52,7 @@ def profile_figure(profile: Profile, *, title: str | None = None) -> Figure:
 
 def _title(profile: Profile) -> str:
     facts = [str(profile.context[name]) for name in ("encoder", "probe") if profile.context.get(name)]
+    facts = [fact for fact in facts if fact != "forward_features"]  # that is what is meant if nothing is said
     if "step" in profile.context:
         facts.append(f"step {int(profile.context['step']):,}")
     return ", ".join(facts) or "response profile"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 import warnings
@@ -24,6 +25,7 @@ def main(folder: Path) -> None:
         if module.global_step == 2:
             (folder / "measuring").touch()
             time.sleep(60)
+            os._exit(3)  # nobody has interrupted
         return module.forward_features(images)
 
     logger = TensorBoardLogger(folder, name="", version="run")

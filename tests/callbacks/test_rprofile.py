@@ -212,6 +212,12 @@ def test_two_callbacks_of_one_name_are_told_to_take_another(tmp_path: Path) -> N
         tiny_trainer(tmp_path, tiny_callback(probes=[tiny_probe(), tiny_probe()])).fit(TinyModule())
 
 
+def test_validation_images_may_not_take_the_name_of_another_set(tmp_path: Path) -> None:
+    callbacks = tiny_callback(probes=tiny_probe("val8")), tiny_callback(probes=None)
+    with pytest.raises(LitBumpError, match="probe set 'val8' occurs twice"):
+        tiny_trainer(tmp_path, *callbacks).fit(TinyModule())
+
+
 def test_two_callbacks_keep_apart_by_name(tmp_path: Path) -> None:
     callbacks = (tiny_callback(), tiny_callback(name="half", encoder="backbone.0"))
     trainer = tiny_trainer(tmp_path, *callbacks, max_steps=1)

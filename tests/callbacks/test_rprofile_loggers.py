@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import lightning.pytorch as pl
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
@@ -132,6 +133,7 @@ def test_tags_in_tensorboard(tmp_path: Path) -> None:
         values = [(event.step, event.value) for event in events.Scalars(f"bump/{tag}/n-p")]
         assert values == [(int(row["step"]), pytest.approx(float(row[column]), rel=1e-4)) for row in rows]
     assert [event.step for event in events.Images("bump/profile/n-p")] == [0, 1, 2, 4]
+    assert not plt.get_fignums()
     assert len(list(Path(logger.log_dir).glob("events.out.tfevents.*"))) == 1
     assert (Path(logger.log_dir) / "profiles" / "n-p" / "formation.png").stat().st_size > 1000
 
@@ -191,10 +193,8 @@ def test_without_matplotlib_there_are_curves_and_one_warning(tmp_path: Path, mon
     assert not tags["images"]
 
 
-def test_thirty_measurements_leave_no_tensors_and_no_figures_behind(tmp_path: Path) -> None:
+def test_thirty_measurements_leave_no_tensors_behind(tmp_path: Path) -> None:
     import gc
-
-    import matplotlib.pyplot as plt
 
     from lit_bump.schedules import LogSteps
 
@@ -206,7 +206,6 @@ def test_thirty_measurements_leave_no_tensors_and_no_figures_behind(tmp_path: Pa
                 gc.collect()
                 counts.append(sum(issubclass(type(thing), Tensor) for thing in gc.get_objects()))
 
-    callback = tiny_callback(probes=tiny_probe(n_images=1), schedule=LogSteps(steps=tuple(range(30))), figures=True)
+    callback = tiny_callback(probes=tiny_probe(n_images=1), schedule=LogSteps(steps=tuple(range(30))))
     tiny_trainer(tmp_path, callback, Count(), max_steps=30, logger=TensorBoardLogger(tmp_path)).fit(TinyModule())
     assert counts[1] - counts[0] <= 30
-    assert not plt.get_fignums()

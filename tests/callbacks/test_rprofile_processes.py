@@ -53,15 +53,16 @@ def test_an_interrupt_in_a_measurement_keeps_all_earlier_points_and_no_partial_o
     environment = {**os.environ, "PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     try:
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 240  # a busy machine takes long to import it all
         while not (tmp_path / "measuring").exists() and process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.05)
-        assert (tmp_path / "measuring").exists(), process.communicate()[0].decode()
         process.send_signal(signal.SIGINT)
-        process.wait(timeout=20)
+        process.wait(timeout=30)
     finally:
         process.kill()
-        process.communicate()
+        printed = process.communicate()[0].decode()
+    assert (tmp_path / "measuring").exists(), printed
+    assert process.returncode not in (0, 3, -signal.SIGKILL), printed
     assert load_formation(tmp_path / "run")["p"].steps == (0, 1)
     assert not list(tmp_path.rglob("*.partial"))
     rows = read_table(tmp_path / "run" / "profiles" / "formation.csv")
