@@ -76,6 +76,7 @@ def test_every_run_of_the_papers_figures_has_a_config() -> None:
     assert {"resnet18_randlabel", "resnet18_noise"} <= set(CONFIGS)  # figure 2c
 
 
+@pytest.mark.slow  # decodes all images
 @pytest.mark.skipif("LIT_BUMP_CIFAR10" not in os.environ, reason="needs CIFAR-10's images in LIT_BUMP_CIFAR10")
 def test_config_runs_on_real_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 import warnings
@@ -18,6 +19,7 @@ from tests.callbacks.tiny_run import TinyModule, tiny_callback, tiny_trainer
 def main(folder: Path) -> None:
     """Train until an interrupt ends it; a file tells when the measurement of step 2 has begun."""
     warnings.simplefilter("ignore")
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell starts in the background ignores it
     torch.set_num_threads(1)
     module = TinyModule()
 
