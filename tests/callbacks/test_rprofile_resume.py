@@ -3,6 +3,7 @@
 # ruff: noqa: D102
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +183,7 @@ def test_monitors_find_their_key_right_after_resuming(tmp_path: Path) -> None:
 def test_tensorboard_shows_every_step_once_after_going_back(tmp_path: Path) -> None:
     logger = TensorBoardLogger(tmp_path, name="", version="run")
     stopped(tmp_path, at=10, checkpoints=(3,), logger=logger)
+    time.sleep(1.1)  # files are read in the order of their names, which hold the second and the process
     resumed(tmp_path, 3, logger=TensorBoardLogger(tmp_path, name="", version="run"))
     events = EventAccumulator(str(tmp_path / "run"), tensor_size_guidance={"lit_bump": 0, "scalars": 0})
     events.Reload()
