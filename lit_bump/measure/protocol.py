@@ -17,7 +17,7 @@ from lit_bump.measure.ladder import CIFAR_SIZE, ladder
 
 Estimator = Literal["paper", "matched"]
 Precision = Literal["float32", "float64"]
-QUICK_PAIRS = 16  # one block of directions; what it leaves as standard error is stated at Protocol.quick
+QUICK_PAIRS = 16  # one block of directions; Protocol.quick states the standard error that it leaves
 
 
 @dataclass(frozen=True)
@@ -108,6 +108,10 @@ class Protocol:
         cls, input_size: tuple[int, int, int] = CIFAR_SIZE, *, n_pairs: int = QUICK_PAIRS, seed: int = 0
     ) -> Protocol:
         """Return a protocol cheap enough to run while training: matched directions, few pairs.
+
+        With 16 pairs the standard error of one image's ratio is below 3 % up to eta 0.08 and about 20 % at the peak
+        (measured: ResNet-18 of width 8, 628 steps on drawn shapes, 8 images); the median over 32 images has about a
+        fifth of it. ``Profile.standard_error`` tells for every measurement.
 
         Args:
             input_size: channels, height and width.
