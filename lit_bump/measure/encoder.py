@@ -49,8 +49,9 @@ class MethodEncoder(nn.Module):
 class SubmoduleEncoder(nn.Module):
     """Take what a named submodule returns while the whole module runs on the images.
 
-    Whatever the module does before the submodule (normalisation, say) is thus inside Phi. A module without a forward
-    of its own, which many training modules are, has its submodule run on the images directly.
+    Whatever the module does before the submodule (normalisation, say) is thus inside Phi. Where the module has no
+    forward of its own, as many training modules, the images go to the first module on the way down the dotted name
+    that has one: for ``net.1`` to ``net``, not to ``net.1``; for ``backbone`` to ``backbone`` itself.
 
     Args:
         module: the whole module.
@@ -68,7 +69,7 @@ class SubmoduleEncoder(nn.Module):
             raise LitBumpError(f"{type(module).__name__} has no submodule {name!r}{nearest(name, names)}")
         self.module = module
         self.name = name
-        self.direct = not _has_forward(module)
+        self.entry = _entry(module, name)  # dotted name of the module that the images go to; "" for the whole
 
     def forward(self, images: Tensor) -> Any:
         """Return the submodule's output.
@@ -80,20 +81,20 @@ class SubmoduleEncoder(nn.Module):
             The output of its last call.
 
         Raises:
-            LitBumpError: if the module's forward never calls it.
+            LitBumpError: if the forward that the images go through never calls it.
 
         """
-        submodule = self.module.get_submodule(self.name)
-        if self.direct:
+        entry, submodule = self.module.get_submodule(self.entry), self.module.get_submodule(self.name)
+        if self.entry == self.name:
             return submodule(images)
         seen: list[Any] = []
         handle = submodule.register_forward_hook(lambda _module, _args, output: seen.append(output))
         try:
-            self.module(images)
+            entry(images)
         finally:
             handle.remove()
         if not seen:
-            raise LitBumpError(f"forward of {type(self.module).__name__} never calls its submodule {self.name!r}")
+            raise LitBumpError(f"forward of {type(entry).__name__} never calls its submodule {self.name!r}")
         return seen[-1]
 
 
@@ -266,6 +267,13 @@ def _named_by(function: types.FunctionType) -> list[Any]:
     for holder in [value for value in values if isinstance(value, (types.ModuleType, type))]:  # as in models.net(x)
         values += [held for name in names if isinstance(held := vars(holder).get(name), nn.Module)]
     return values
+
+
+def _entry(module: nn.Module, name: str) -> str:
+    """Return the dotted name of the first module, from the whole down to ``name``, that has a forward of its own."""
+    steps = name.split(".")
+    on_the_way = (".".join(steps[:depth]) for depth in range(len(steps)))
+    return next((way for way in on_the_way if _has_forward(module.get_submodule(way))), name)
 
 
 def _has_forward(module: nn.Module) -> bool:

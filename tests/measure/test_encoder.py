@@ -79,6 +79,34 @@ def test_a_module_without_forward_has_its_part_run_directly() -> None:
     assert torch.equal(SubmoduleEncoder(net, "backbone")(images), net.get_submodule("backbone")(images))
 
 
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("net.1", lambda net: net.net[:2]),
+        ("stages.0.1", lambda net: net.stages[0][:2]),
+        ("by_name.a.1", lambda net: net.by_name["a"][:2]),
+        ("stages.0", lambda net: net.stages[0]),
+        ("by_name.a.1.0", lambda net: nn.Sequential(net.by_name["a"][0], net.by_name["a"][1][0])),
+    ],
+)
+def test_a_module_without_forward_keeps_what_comes_before_its_nested_part(
+    name: str, expected: Callable[[nn.Module], nn.Module]
+) -> None:
+    def chain() -> nn.Sequential:
+        return nn.Sequential(nn.InstanceNorm2d(3), nn.Sequential(nn.Conv2d(3, 4, 3), nn.Tanh()), nn.Flatten())
+
+    class Training(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = chain()
+            self.stages = nn.ModuleList([chain()])
+            self.by_name = nn.ModuleDict({"a": chain()})
+
+    net = seeded(Training).eval()
+    images = random_images()
+    assert torch.equal(SubmoduleEncoder(net, name)(images), expected(net)(images))
+
+
 def test_a_method_and_a_bound_method_are_the_same_encoder() -> None:
     net = seeded(lambda: Tiny(features=False)).train()
     before = state_digest(net)
