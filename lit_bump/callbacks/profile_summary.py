@@ -56,7 +56,9 @@ def print_summary(
     for name in ("step", "probe set", "max r [90 %]", "peak at eta", "verdict", "seconds"):
         table.add_column(name, justify="left" if name in ("probe set", "verdict") else "right")
     for row in rows:
-        height = f"{_number(row['max_r'])} [{_number(row['max_r_low'])}, {_number(row['max_r_high'])}]"
+        height = _number(row["max_r"])
+        if math.isfinite(row["max_r_low"]):
+            height += f" [{_number(row['max_r_low'])}, {_number(row['max_r_high'])}]"
         peak = _number(row["eta"]) if row["verdict"] == "bump" else "-"
         table.add_row(
             f"{row['step']:,}", row["probe"], height.replace("[", r"\["), peak, row["verdict"], f"{row['seconds']:.1f}"

@@ -2,7 +2,8 @@
 
 Paper: section 3 "A characteristic bump after training" (plateau, rise, interior peak, decay); the paper reads it by
 eye, so the definition below is ours and the only one: callback, files and figures use it. Needs NumPy alone.
-Everything is read from the median profile over images; the intervals come from resampling the images.
+Everything is read from the median profile over images; the intervals come from resampling the images, or from the
+standard errors of a single one.
 """
 
 from __future__ import annotations
@@ -32,7 +33,10 @@ class Bump:
         verdict: ``bump``: the largest ratio lies on an interior rung, and it exceeds both the plateau (1) and the last
             rung by 10 % at the lower end of its interval. ``rising``: it exceeds the plateau so, but the last kept rung
             is not below it: the ladder ends before the peak. ``none``: it does not exceed the plateau so.
-            ``undefined``: fewer than three rungs are kept, or the largest ratio is on the first kept rung.
+            ``undefined``: fewer than three rungs are kept; or the largest ratio is on the first kept rung; or the
+            plateau was never seen: rungs below the first kept one are discarded, the median there is not within 10 % of
+            1, and no ratio is above both it and 1 by 10 %. A single image whose standard errors are unknown
+            (fewer than two pairs) has no intervals: the verdict rests on its curve alone, and the reason says so.
         height: largest median ratio over the kept rungs; for every verdict but ``undefined``.
         eta: place of the peak (L2, [0, 1] pixels): vertex of the parabola through the largest rung and its neighbours
             in log eta and log ratio; for ``bump`` alone.
@@ -40,11 +44,12 @@ class Bump:
         width_decades: decades of eta between the crossings of 1 + (height - 1) / 2; NaN where the ladder ends first.
         onset_eta: first eta at which the median ratio passes 1.1, by log-linear interpolation.
         decay: slope of log ratio against log eta from the peak to the last kept rung, negative; for ``bump`` alone.
-        height_interval: 90 % interval of the height.
+        height_interval: 90 % interval of the height; this and the next three are NaN where they cannot be known.
         log10_eta_interval: 90 % interval of the place.
         width_interval: 90 % interval of the width.
         onset_interval: 90 % interval of the onset.
-        reason: why the verdict is not ``bump``, in words; empty for ``bump``.
+        reason: why the verdict is not ``bump``, and why there are no intervals, in words; empty for a ``bump`` with
+            intervals.
 
     """
 
@@ -66,14 +71,13 @@ class Bump:
         return dict(self.__dict__)
 
     def __str__(self) -> str:
-        """Return verdict, height and place with their intervals, in one line."""
+        """Return verdict, height and place with their intervals, where there are any, in one line."""
         if self.verdict == "undefined":
             return f"undefined: {self.reason}"
-        low, high = self.height_interval
-        text = f"{self.verdict}: max r {self.height:.3g} [{low:.3g}, {high:.3g}]"
+        text = f"{self.verdict}: max r {self.height:.3g}{_shown(self.height_interval)}"
         if self.verdict == "bump":
-            low, high = (10.0**end for end in self.log10_eta_interval)
-            text += f" at eta {self.eta:.3g} [{low:.3g}, {high:.3g}]"
+            low, high = self.log10_eta_interval
+            text += f" at eta {self.eta:.3g}{_shown((10.0**low, 10.0**high))}"
         return text + (f" ({self.reason})" if self.reason else "")
 
 
@@ -111,7 +115,8 @@ def describe_bump(
     Args:
         etas: increasing perturbation sizes.
         ratio: ratios, NaN where discarded.
-        standard_error: their standard errors; used for the intervals of a single image, which cannot be resampled.
+        standard_error: their standard errors; used for the intervals of a single image, which cannot be resampled, and
+            which has none where they are NaN.
         seed: seed of the resampling; the global random streams are left alone.
 
     Returns:
@@ -124,7 +129,8 @@ def describe_bump(
     log_etas, ratio, standard_error = np.log10(etas[kept]), ratio[:, kept], standard_error[:, kept]
     curve = median_over_images(ratio)
     shapes = _curve_shapes(log_etas, curve[None])
-    medians = _resampled_medians(ratio, standard_error, seed)
+    has_intervals = len(ratio) > 1 or bool(np.isfinite(standard_error).all())
+    medians = _resampled_medians(ratio, standard_error, seed) if has_intervals else curve[None]
     resampled = _curve_shapes(log_etas, medians)
     peak, height = int(np.argmax(curve)), float(curve.max())
     # at the curve's own peak: the largest of many noisy rungs would exceed the plateau in every resample
@@ -135,18 +141,24 @@ def describe_bump(
     described = {
         "height": height,
         "onset_eta": 10.0**onset,
-        "height_interval": _interval(resampled["height"]),
-        "onset_interval": _interval(10.0 ** resampled["onset"]) if np.isfinite(onset) else _NAN_INTERVAL,
+        "height_interval": _interval(resampled["height"]) if has_intervals else _NAN_INTERVAL,
+        "onset_interval": (
+            _interval(10.0 ** resampled["onset"]) if has_intervals and np.isfinite(onset) else _NAN_INTERVAL
+        ),
     }
+    no_interval = "" if has_intervals else "no interval: the standard errors of the one image are unknown"
     nothing: dict[str, Any] = dict.fromkeys(("eta", "log10_eta", "width_decades", "decay"), float("nan"))
-    if rise < MARGIN or height < MARGIN:
-        reason = f"the largest ratio is not above {MARGIN} within its interval"
-        return Bump(verdict="none", **described, **nothing, reason=reason)
-    if peak == 0:
-        return _undefined("the largest ratio is on the first kept rung: the ladder begins beyond the plateau")
+    is_flat = rise < MARGIN or height < MARGIN
+    plateau_unseen = not kept[0] and not 1.0 / MARGIN <= curve[0] <= MARGIN
+    if (plateau_unseen and (is_flat or height / curve[0] < MARGIN)) or (peak == 0 and not is_flat):
+        at_first = "the largest ratio is on the first kept rung: " if peak == 0 and not is_flat else ""
+        return _undefined(f"{at_first}the ladder begins beyond the plateau")
+    if is_flat:
+        reason = f"the largest ratio is not above {MARGIN}" + (" within its interval" if has_intervals else "")
+        return Bump(verdict="none", **described, **nothing, reason=_joined(reason, no_interval))
     if peak == curve.size - 1 or fall < MARGIN or height / curve[-1] < MARGIN:
         reason = "the largest ratio is at or near the last kept rung: the ladder ends before the decay"
-        return Bump(verdict="rising", **described, **nothing, reason=reason)
+        return Bump(verdict="rising", **described, **nothing, reason=_joined(reason, no_interval))
     place, width = float(shapes["place"][0]), float(shapes["width"][0])
     return Bump(
         verdict="bump",
@@ -155,9 +167,19 @@ def describe_bump(
         log10_eta=place,
         width_decades=width,
         decay=float(np.polyfit(log_etas[peak:], np.log10(curve[peak:]), 1)[0]),
-        log10_eta_interval=_interval(resampled["place"]),
-        width_interval=_interval(resampled["width"]) if np.isfinite(width) else _NAN_INTERVAL,
+        log10_eta_interval=_interval(resampled["place"]) if has_intervals else _NAN_INTERVAL,
+        width_interval=_interval(resampled["width"]) if has_intervals and np.isfinite(width) else _NAN_INTERVAL,
+        reason=no_interval,
     )
+
+
+def _shown(interval: Interval) -> str:
+    low, high = interval
+    return f" [{low:.3g}, {high:.3g}]" if np.isfinite(interval).all() else ""
+
+
+def _joined(*reasons: str) -> str:
+    return "; ".join(filter(None, reasons))
 
 
 def _undefined(reason: str) -> Bump:
@@ -183,7 +205,7 @@ def _resampled_medians(
     n_images, n_rungs = ratio.shape
     if n_images == 1:
         normal = rng.standard_normal((N_RESAMPLES, n_rungs))
-        return np.asarray(np.maximum(ratio + np.nan_to_num(standard_error) * normal, np.finfo(np.float64).tiny))
+        return np.asarray(np.maximum(ratio + standard_error * normal, np.finfo(np.float64).tiny))
     drawn = ratio[rng.integers(n_images, size=(N_RESAMPLES, n_images))]
     return np.asarray(median_over_images(drawn))
 

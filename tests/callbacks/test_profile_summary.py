@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from lit_bump.callbacks.formation_table import formation_row
@@ -23,6 +25,14 @@ def test_a_line_a_measurement_and_the_cost_below(capsys: pytest.CaptureFixture[s
     assert "bump" in high
     assert lines[-2] == "val/accuracy 0.9877"
     assert lines[-1] == "12.3 seconds, 5.6 % of training; 3 left out by max_share"
+
+
+def test_a_height_without_interval_stands_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    row = formation_row(drawn_profile(9, step=5000).with_context(seconds=2.0))
+    print_summary([{**row, "max_r": 3.25, "max_r_low": math.nan, "max_r_high": math.nan}], seconds=1.0, share=0.1)
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "5,000" in line]
+    assert "3.25" in line
+    assert "[" not in line
 
 
 def test_nothing_measured_is_nothing_printed(capsys: pytest.CaptureFixture[str]) -> None:

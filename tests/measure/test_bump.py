@@ -112,6 +112,25 @@ def test_a_peak_on_the_first_rung_is_undefined() -> None:
     assert "begins beyond the plateau" in str(bump)
 
 
+def _without_the_first_rungs(*kept: float) -> Bump:
+    curve = np.array([np.nan] * (17 - len(kept)) + list(kept))
+    return _described(curve)
+
+
+@pytest.mark.parametrize("kept", [(0.9, 0.5, 0.3, 0.1), (0.5, 0.9, 0.3, 0.1), (1.5, 1.55, 0.5, 0.1), (2.0, 1.0, 0.5)])
+def test_a_plateau_that_noise_hides_is_undefined(kept: tuple[float, ...]) -> None:
+    bump = _without_the_first_rungs(*kept)
+    assert bump.verdict == "undefined"
+    assert np.isnan([bump.height, *bump.height_interval]).all()
+    assert "the ladder begins beyond the plateau" in str(bump)
+
+
+def test_a_plateau_seen_after_discarded_rungs_is_none_and_a_rise_seen_is_a_bump() -> None:
+    assert _without_the_first_rungs(0.95, 0.5, 0.3, 0.1).verdict == "none"
+    assert _without_the_first_rungs(1.05, 1.0, 0.5, 0.1).verdict == "none"
+    assert _without_the_first_rungs(1.5, 3.0, 9.0, 2.0).verdict == "bump"
+
+
 @pytest.mark.parametrize("kept", [0, 1, 2])
 def test_fewer_than_three_rungs_are_undefined(kept: int) -> None:
     ratio = np.full((4, 17), np.nan)
@@ -160,8 +179,27 @@ def test_intervals_of_one_image_come_from_its_standard_error() -> None:
     bump = describe_bump(ETAS, curve, 0.05 * curve)
     low, high = bump.height_interval
     assert 9.0 < low < 10.0 < high < 12.0
-    unknown = describe_bump(ETAS, curve, np.full_like(curve, np.nan))
-    assert unknown.height_interval == pytest.approx((10.0, 10.0), rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("curve", "verdict", "text"),
+    [
+        (_gaussian(10.0, 0.0, 0.8), "bump", "bump: max r 9.65 at eta 1 (no interval: the standard errors of the one"),
+        (np.maximum(1.0, 10 ** (LOG - 0.2)), "rising", "rising: max r 8.91 (the largest ratio is at or near the last"),
+        (np.ones(17), "none", "none: max r 1 (the largest ratio is not above 1.1; no interval: "),
+    ],
+)
+def test_one_image_of_unknown_errors_is_judged_by_its_curve_without_intervals(
+    curve: np.ndarray, verdict: str, text: str
+) -> None:
+    for errors in (np.full((1, 17), np.nan), np.where(np.arange(17) == 8, np.nan, 0.0)[None]):
+        bump = describe_bump(ETAS, curve[None], errors)
+        assert bump.verdict == verdict
+        assert np.isnan([*bump.height_interval, *bump.log10_eta_interval]).all()
+        assert np.isnan([*bump.width_interval, *bump.onset_interval]).all()
+        assert str(bump).startswith(text)
+        assert "no interval" in bump.reason
+        assert "nan" not in str(bump)
 
 
 def test_the_answer_is_repeatable_and_leaves_the_global_stream() -> None:
