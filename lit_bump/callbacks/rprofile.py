@@ -26,6 +26,7 @@ from lit_bump.errors import LitBumpError, nearest
 from lit_bump.measure import Profile, Protocol
 from lit_bump.modules.run_length import run_length
 from lit_bump.probes import ProbeSet
+from lit_bump.probes.probe_set import NAME
 from lit_bump.schedules import LogSteps
 
 
@@ -44,7 +45,7 @@ class RProfileCallback(Callback):
         schedule: optimiser steps to measure at; None for about four a factor of ten, 0 and the last.
         encoder: where the features come from: the dotted name of a submodule or method, or a callable images ->
             features; None for the module's ``forward_features``.
-        name: put before the probe sets' names, so that two callbacks keep apart.
+        name: put before the probe sets' names, so that two callbacks keep apart: letters, digits, ``_``, ``.``, ``-``.
         figures: draw the cumulative figure for loggers that show images, and as ``formation.png`` at the end.
         mean: a value a channel, for a module that expects normalised images: the normalisation becomes part of Phi.
         std: a value a channel, with ``mean``.
@@ -85,6 +86,8 @@ class RProfileCallback(Callback):
         self.name, self.figures, self.save_checkpoints, self.enable = name, figures, save_checkpoints, enable
         self.max_share, self.on_error = max_share, on_error
         chosen_protocol(protocol, (3, 32, 32))  # a wrong name or value is said now
+        if name and not NAME.fullmatch(name):  # it becomes part of a folder's name
+            raise LitBumpError(f"name is {name!r}: give at most 64 letters, digits, '_', '.' or '-'")
         if max_share is not None and not 0 < max_share <= 1:
             raise LitBumpError(f"max_share is {max_share}; give a share of the training time, above 0 and at most 1")
         if on_error not in ("raise", "warn"):

@@ -24,7 +24,7 @@ from lit_bump.errors import LitBumpError
 from lit_bump.images.image_files import image_files, image_pixels, read_image
 from lit_bump.images.random_words import random_order
 
-_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+NAME = re.compile(r"(?!\.+\Z)[A-Za-z0-9_.-]{1,64}")  # safe as a folder and in a logged tag; not "." or ".."
 _ROUNDING = 1e-5  # a resized or blurred image may pass 0 or 1 by this much; it is clipped
 
 
@@ -65,7 +65,7 @@ class ProbeSet:
             LitBumpError: if the name has other characters, or the images are not images in [0, 1].
 
         """
-        if not _NAME.fullmatch(self.name) or set(self.name) <= {"."}:
+        if not NAME.fullmatch(self.name):
             raise LitBumpError(f"probe set name {self.name!r}: give 1 to 64 letters, digits, '_', '.' or '-'")
         with torch.inference_mode(False):  # a tensor born in inference mode could not be differentiated later
             images = raw_pixels(self.images.detach(), self.name)

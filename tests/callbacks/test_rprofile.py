@@ -268,6 +268,11 @@ def test_an_unknown_probe_set_names_the_nearest(tmp_path: Path) -> None:
         ({"protocol": "papr"}, "no protocol 'papr'.*'paper'"),
         ({"protocol": {"n_pair": 4}}, "no 'n_pair'.*'n_pairs'"),
         ({"max_share": 0.0}, "max_share is 0.0"),
+        ({"name": "a/b"}, "name is 'a/b': give at most 64 letters, digits"),
+        ({"name": "../../esc"}, r"name is '\.\./\.\./esc'"),
+        ({"name": ".."}, r"name is '\.\.'"),
+        ({"name": "a\n"}, r"name is 'a\\n'"),
+        ({"name": "n" * 65}, "name is 'n{65}'"),
         ({"on_error": "warm"}, "on_error is 'warm'.*'warn'"),
     ],
 )
