@@ -24,7 +24,7 @@ from lightning.pytorch.utilities import rank_zero_info
 # The first two are loaded so that a config may name their classes alone: jsonargparse looks among subclasses.
 from lit_bump import datamodules, modules  # noqa: F401
 from lit_bump.callbacks import RProfileCallback
-from lit_bump.cli_errors import one_line, subclass_names
+from lit_bump.cli_errors import checkpoint_misfit, one_line, subclass_names
 from lit_bump.cli_help import TRAINER_COMMANDS, help_page
 from lit_bump.errors import LitBumpError
 
@@ -178,6 +178,9 @@ class BumpCLI(LightningCLI):
             if not isinstance(options, Namespace):
                 raise LitBumpError(f"{section}: expected options by name, got {options!r}")
 
+    def _parse_ckpt_path(self) -> None:
+        """Leave the config as the user wrote it: Lightning would put the checkpoint's hyperparameters over it."""
+
     def instantiate_classes(self) -> None:
         """Make model, data module, callbacks and Trainer from the config.
 
@@ -216,6 +219,10 @@ class BumpCLI(LightningCLI):
             super()._run_subcommand(subcommand)
         except _CURABLE as error:
             raise LitBumpError(_reason(error)) from error
+        except RuntimeError as error:
+            if misfit := checkpoint_misfit(str(error)):
+                raise LitBumpError(misfit) from error
+            raise
         except SystemExit:
             if self.trainer.interrupted:  # Lightning turns Ctrl-C into exit code 1
                 raise KeyboardInterrupt from None

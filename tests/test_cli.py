@@ -172,6 +172,36 @@ def test_types_are_read_as_meant(tiny: Path) -> None:
     assert saved["model"]["init_args"]["weight_decay"] == 0.0
 
 
+# A checkpoint gives weights and progress, never options.
+
+
+@pytest.mark.filterwarnings("ignore:the checkpoint was trained with (lr=0.1|weight_decay=0.0005), and training goes on")
+@pytest.mark.filterwarnings("ignore:The dirpath has changed")
+def test_options_given_beside_a_checkpoint_are_those_trained_with(finished: Path, tiny: Path) -> None:
+    resumed = ("--ckpt_path", str(checkpoint(finished)), "--rprofile.enable=false", "--run_name=resumed")
+    changes = ("--model.lr=0.3", "--model.weight_decay=0.25", "--trainer.max_steps=4")
+    assert main(["fit", "--config", "tiny.yaml", *resumed, *changes]) == 0
+    folder = tiny / "runs" / "resumed" / "version_0"
+    saved = torch.load(checkpoint(folder), weights_only=True)
+    (group,), (schedule,) = saved["optimizer_states"][0]["param_groups"], saved["lr_schedulers"]
+    assert (saved["hyper_parameters"]["lr"], group["initial_lr"], schedule["base_lrs"]) == (0.3, 0.3, [0.3])
+    assert (group["weight_decay"], group["momentum"]) == (0.25, 0.9)
+    config = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))
+    assert config["model"]["init_args"]["lr"] == 0.3
+
+
+@pytest.mark.filterwarnings("ignore:The dirpath has changed")
+@pytest.mark.parametrize(("command", "option"), [("fit", "--model.width=8"), ("test", "--model.network=vgg16")])
+def test_checkpoint_of_another_network_is_refused_in_one_line(
+    command: str, option: str, finished: Path, tiny: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(checkpoint(finished))
+    assert main([command, "--config", "tiny", "--ckpt_path", path, option, "--rprofile.enable=false"]) == 2
+    line = last_line(capsys)
+    assert line.startswith("lit_bump: error: the checkpoint of --ckpt_path does not fit this ClassifierModule: ")
+    assert "--config" in line
+
+
 # It finds configs, and never loses the measurement.
 
 

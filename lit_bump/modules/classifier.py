@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from lightning.pytorch import LightningModule
+from lightning.pytorch.utilities import rank_zero_warn
 from lightning.pytorch.utilities.types import OptimizerLRScheduler
 from torch import Tensor, nn
 from torch.nn import functional
@@ -240,10 +242,13 @@ class ClassifierModule(LightningModule):
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
 
     def on_load_checkpoint(self, checkpoint: dict[str, object]) -> None:
-        """Refuse a checkpoint of a network that was given as a module, where this one is built by name.
+        """Refuse a checkpoint of a network given as a module, where this one is built by name; else keep own options.
+
+        A resumed run goes on with this module's learning rate, momentum and weight decay, which the restored optimizer
+        would otherwise replace by those of the checkpoint; a warning names each that differs.
 
         Args:
-            checkpoint: as Lightning read it.
+            checkpoint: as Lightning read it; its optimizer and scheduler states are changed where the options differ.
 
         Raises:
             LitBumpError: if the checkpoint names no network, but this module has one by name.
@@ -252,6 +257,22 @@ class ClassifierModule(LightningModule):
         saved = checkpoint.get("hyper_parameters")
         if isinstance(saved, dict) and "network" not in saved and "network" in self.hparams:
             raise LitBumpError("this checkpoint's network was given as a module: pass it again as network=...")
+        if isinstance(saved, dict) and self._trainer is not None and self._trainer.training:
+            self._keep_own_options(checkpoint, saved)
+
+    def _keep_own_options(self, checkpoint: dict[str, Any], saved: dict[str, Any]) -> None:
+        now = {"lr": self.lr, "momentum": self.momentum, "weight_decay": self.weight_decay}
+        changed = {name: value for name, value in now.items() if saved.get(name, value) != value}
+        for name, value in changed.items():
+            rank_zero_warn(f"the checkpoint was trained with {name}={saved[name]}, and training goes on with {value}")
+        for group in (group for state in checkpoint.get("optimizer_states", ()) for group in state["param_groups"]):
+            if "lr" in changed and group.get("initial_lr") == saved["lr"]:
+                group["lr"] *= self.lr / saved["lr"]
+                group["initial_lr"] = self.lr
+            group |= {name: now[name] for name in changed if name != "lr" and group.get(name) == saved[name]}
+        for schedule in checkpoint.get("lr_schedulers", ()) if "lr" in changed else ():
+            bases = schedule.get("base_lrs", ())
+            schedule["base_lrs"] = [self.lr if base == saved["lr"] else base for base in bases]
 
     def _formatted(self, images: Tensor) -> Tensor:
         if self.channels_last and images.ndim == 4:
