@@ -38,7 +38,7 @@ class RunRecord:
         rows: of the formation table, in order.
         seconds: spent on all measurements.
         log: the way to the loggers.
-        log_dir: the run's folder, once it is known.
+        log_dir: the run's folder, absolute, once it is known.
 
     """
 
@@ -73,7 +73,7 @@ class RunRecord:
         self.rows = [dict(row) for row in state["rows"]]
         self.seconds, self._elapsed = state["seconds"], state["elapsed"]
         self._digests = dict(state["digests"])
-        self._earlier_dir = None if state["log_dir"] is None else Path(state["log_dir"])
+        self._earlier_dir = None if state["log_dir"] is None else Path(state["log_dir"]).resolve()
 
     def elapsed(self) -> float:
         """Return the seconds since training began, those of the runs that it resumes included."""
@@ -104,16 +104,15 @@ class RunRecord:
         self._check(probes)
         self._digests = {label: probe.digest for label, probe in probes.items()}
         self.rows = [row for row in self.rows if row["step"] <= step]
-        self.log_dir = Path(trainer.log_dir or trainer.default_root_dir)
+        # absolute: a run may be resumed from another working folder
+        self.log_dir = Path(trainer.log_dir or trainer.default_root_dir).resolve()
         if trainer.is_global_zero:
             self._files = ProfileFiles(self.log_dir, probes)
             resumed = step > 0 or bool(self.rows)
             if first and not resumed and (aside := self._files.set_aside()):
                 rank_zero_info(f"Profiles of an older run in {self.log_dir} are now in {aside}")
             superseded = self._files.go_back_to(step if resumed else -1, self._earlier_dir)
-            known = {(row["step"], row["probe"]) for row in self.rows}
-            found = [row for row in self._files.rows() if (row["step"], row["probe"]) not in known]
-            self.rows = sorted([*self.rows, *found], key=lambda row: row["step"])
+            self._join(self._files.rows(), probes)
             if self.rows:
                 self._files.write_table(self.rows)
             if superseded:
@@ -180,6 +179,17 @@ class RunRecord:
                 share, metrics = self.share(), final_metrics(trainer.callback_metrics)
                 print_summary(self.rows, seconds=self.seconds, share=share, skipped=skipped, metrics=metrics)
         self._elapsed, self._began = self.elapsed(), time.perf_counter()
+
+    def _join(self, found: Iterable[Row], labels: Iterable[str]) -> None:
+        """Add the rows of the files that the table lacks, and warn of those that have no file."""
+        files = {(row["step"], row["probe"]): row for row in found}
+        known = {(row["step"], row["probe"]) for row in self.rows}
+        if missing := {step for step, probe in known - files.keys() if probe in set(labels)}:
+            places = " or ".join(dict.fromkeys(str(place) for place in (self.log_dir, self._earlier_dir) if place))
+            steps = ", ".join(map(str, sorted(missing)))
+            rank_zero_warn(f"no saved profiles of steps {steps} in {places}: the figures leave them out, not the table")
+        self.rows += [row for key, row in files.items() if key not in known]
+        self.rows.sort(key=lambda row: row["step"])
 
     def _check(self, probes: Mapping[str, ProbeSet]) -> None:
         for label, probe in probes.items():

@@ -118,6 +118,30 @@ def test_a_new_folder_gets_the_earlier_points_too(tmp_path: Path) -> None:
     assert len(read_table(tmp_path / "b" / "profiles" / "formation.csv")) == 6
 
 
+def test_a_run_resumed_from_another_working_folder_finds_its_earlier_points(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for place in ("one", "two"):
+        (tmp_path / place).mkdir()
+    monkeypatch.chdir(tmp_path / "one")
+    stopped(Path("a"), at=6, checkpoints=(5,))
+    monkeypatch.chdir(tmp_path / "two")
+    trainer = tiny_trainer(Path("b"), tiny_callback(schedule=SCHEDULE), max_steps=16)
+    trainer.fit(TinyModule(), ckpt_path=tmp_path / "one/a/saved/step_00000005.ckpt", weights_only=False)
+    assert load_formation("b")["p"].steps == (0, 1, 2, 4, 8, 16)
+
+
+def test_earlier_points_whose_files_are_gone_are_named_and_stay_in_the_table(tmp_path: Path) -> None:
+    stopped(tmp_path / "a", at=6, checkpoints=(5,))
+    (tmp_path / "a" / "profiles").rename(tmp_path / "elsewhere")
+    trainer = tiny_trainer(tmp_path / "b", tiny_callback(schedule=SCHEDULE), max_steps=16)
+    with pytest.warns(UserWarning, match=r"no saved profiles of steps 0, 1, 2, 4 in .*b or .*a: the figures") as warned:
+        trainer.fit(TinyModule(), ckpt_path=tmp_path / "a" / "saved" / "step_00000005.ckpt", weights_only=False)
+    assert len([warning for warning in warned if "no saved profiles" in str(warning.message)]) == 1
+    assert load_formation(tmp_path / "b")["p"].steps == (8, 16)
+    assert len(read_table(tmp_path / "b" / "profiles" / "formation.csv")) == 6
+
+
 def test_a_checkpoint_taken_before_a_due_point_loses_nothing(tmp_path: Path) -> None:
     stopped(tmp_path, at=6, checkpoints=(4,))
     state_path = tmp_path / "saved" / "step_00000004.ckpt"
