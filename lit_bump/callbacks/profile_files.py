@@ -1,8 +1,8 @@
 """The files of a run: a profile per step and probe set, and the table of all of them. Written by the first process.
 
 Paper: section 3 "Formation". Imports ``measure`` alone. Every file is written whole before it gets its name. What the
-folder holds is always one history: a run that goes back to an older checkpoint takes its later files away first, and a
-new run never mixes with an older one in the same folder.
+folder holds is always one history, each step once: what a run supersedes that goes back to an older checkpoint, or that
+begins anew in the folder of an older one, is moved to ``profiles.1``, ``profiles.2`` and so on. Nothing is deleted.
 """
 
 from __future__ import annotations
@@ -35,24 +35,25 @@ class ProfileFiles:
         self.labels = tuple(labels)
         self._profiles: dict[str, dict[int, Profile]] = {label: {} for label in self.labels}
 
-    def go_back_to(self, step: int, earlier: Path | None) -> tuple[int, ...]:
-        """Take up a run at a step: later files go, earlier ones are read, from another folder where need be.
+    def go_back_to(self, step: int, earlier: Path | None) -> Path | None:
+        """Take up a run at a step: later files are moved aside, earlier ones read, from another folder where need be.
 
         Args:
             step: optimiser step at which the run goes on; -1 for a new run.
             earlier: folder of the run that goes on, if it was another one; its files are copied.
 
         Returns:
-            Steps whose files were taken away, increasing.
+            Where the later files are now, or None if there were none.
 
         """
-        superseded: set[int] = set()
+        aside: Path | None = None
         for label in self.labels:
             folder = step_file(self.log_dir, label, 0).parent
             for later, path in step_files(folder).items():
                 if later > step:
-                    superseded.add(later)
-                    path.unlink()
+                    aside = aside or self._unused_folder()
+                    (aside / label).mkdir(parents=True, exist_ok=True)
+                    path.rename(aside / label / path.name)
             if earlier is not None and earlier != self.log_dir:
                 for old_step, path in step_files(step_file(earlier, label, 0).parent).items():
                     if old_step <= step and not step_file(self.log_dir, label, old_step).exists():
@@ -61,7 +62,7 @@ class ProfileFiles:
                         shutil.copyfile(path, partial)
                         partial.replace(folder / path.name)
             self._profiles[label] = {n: Profile.load(path) for n, path in step_files(folder).items()}
-        return tuple(sorted(superseded))
+        return aside
 
     def set_aside(self) -> Path | None:
         """Move all profiles of an older run in the same folder out of the way.
@@ -73,10 +74,13 @@ class ProfileFiles:
         folder = self.log_dir / FOLDER
         if not any(folder.glob("*/step_*.npz")):
             return None
+        return folder.rename(self._unused_folder())
+
+    def _unused_folder(self) -> Path:
         n = 1
         while (aside := self.log_dir / f"{FOLDER}.{n}").exists():
             n += 1
-        return folder.rename(aside)
+        return aside
 
     def add(self, label: str, step: int, profile: Profile) -> None:
         """Save a profile.

@@ -112,6 +112,10 @@ class RunRecord:
             if first and not resumed and (aside := self._files.set_aside()):
                 rank_zero_info(f"Profiles of an older run in {self.log_dir} are now in {aside}")
             superseded = self._files.go_back_to(step if resumed else -1, self._earlier_dir)
+            if superseded:
+                rank_zero_info(
+                    f"The run goes on from step {step}; later profiles in {self.log_dir} are in {superseded}"
+                )
             self._join(self._files.rows(), probes)
             if self.rows:
                 self._files.write_table(self.rows)

@@ -20,10 +20,15 @@ def filled(folder: Path, *steps: int, label: str = "drawn6") -> ProfileFiles:
     return files
 
 
-def test_going_back_takes_later_files_away_and_reads_the_rest(tmp_path: Path) -> None:
+def test_going_back_moves_later_files_aside_and_reads_the_rest(tmp_path: Path) -> None:
     filled(tmp_path, 0, 1, 2, 4, 6)
     files = ProfileFiles(tmp_path, ["drawn6"])
-    assert files.go_back_to(2, None) == (4, 6)
+    assert files.go_back_to(2, None) == tmp_path / "profiles.1"
+    assert [path.name for path in sorted((tmp_path / "profiles.1" / "drawn6").iterdir())] == [
+        "step_00000004.npz",
+        "step_00000006.npz",
+    ]
+    assert files.go_back_to(2, None) is None
     assert files.formation("drawn6").steps == load_formation(tmp_path)["drawn6"].steps == (0, 1, 2)
     assert [row["step"] for row in files.rows()] == [0, 1, 2]
 
@@ -31,14 +36,14 @@ def test_going_back_takes_later_files_away_and_reads_the_rest(tmp_path: Path) ->
 def test_a_new_folder_gets_copies_up_to_the_step(tmp_path: Path) -> None:
     filled(tmp_path / "a", 0, 1, 4)
     files = ProfileFiles(tmp_path / "b", ["drawn6"])
-    assert files.go_back_to(1, tmp_path / "a") == ()
+    assert files.go_back_to(1, tmp_path / "a") is None
     assert files.formation("drawn6").steps == (0, 1)
     assert load_formation(tmp_path / "a")["drawn6"].steps == (0, 1, 4)
 
 
 def test_an_earlier_folder_that_is_gone_is_no_fault(tmp_path: Path) -> None:
     files = ProfileFiles(tmp_path / "b", ["drawn6"])
-    assert files.go_back_to(1, tmp_path / "gone") == ()
+    assert files.go_back_to(1, tmp_path / "gone") is None
     assert files.rows() == []
 
 

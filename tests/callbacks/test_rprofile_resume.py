@@ -88,14 +88,19 @@ def test_resumed_where_it_stopped_it_has_the_points_of_a_straight_run(tmp_path: 
     assert [int(row["step"]) for row in rows] == [0, 1, 2, 4, 8, 16]
 
 
-def test_resumed_from_an_older_checkpoint_it_drops_what_came_later(tmp_path: Path) -> None:
+def test_resumed_from_an_older_checkpoint_it_moves_aside_what_came_later(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     stopped(tmp_path, at=10, checkpoints=(5,))
     assert load_formation(tmp_path)["p"].steps == (0, 1, 2, 4, 8)
     abandoned = tmp_path / "profiles" / "p" / "step_00000008.npz"
-    before = abandoned.stat().st_mtime_ns
-    resumed(tmp_path, 5, max_steps=9, callback=tiny_callback(schedule=LogSteps(steps=(0, 1, 2, 4, 8))))
+    before = abandoned.read_bytes()
+    with caplog.at_level("INFO"):
+        resumed(tmp_path, 5, max_steps=9, callback=tiny_callback(schedule=LogSteps(steps=(0, 1, 2, 4, 8))))
     assert load_formation(tmp_path)["p"].steps == (0, 1, 2, 4, 8)
-    assert abandoned.stat().st_mtime_ns > before
+    assert (tmp_path / "profiles.1" / "p" / abandoned.name).read_bytes() == before
+    assert abandoned.read_bytes() != before
+    assert sum("goes on from step 5; later profiles" in line for line in caplog.messages) == 1
     rows = read_table(tmp_path / "profiles" / "formation.csv")
     assert [int(row["step"]) for row in rows] == [0, 1, 2, 4, 8]
 
