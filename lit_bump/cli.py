@@ -24,7 +24,8 @@ from lightning.pytorch.utilities import rank_zero_info
 # The first two are loaded so that a config may name their classes alone: jsonargparse looks among subclasses.
 from lit_bump import datamodules, modules  # noqa: F401
 from lit_bump.callbacks import RProfileCallback
-from lit_bump.cli_errors import checkpoint_misfit, one_line, subclass_names
+from lit_bump.cli_checkpoint import check_checkpoint, checkpoint_misfit
+from lit_bump.cli_errors import one_line, subclass_names
 from lit_bump.cli_help import TRAINER_COMMANDS, help_page
 from lit_bump.errors import LitBumpError
 
@@ -36,8 +37,8 @@ _DEPRECATED_BY_OTHERS = (
     r"\s*.+ was deprecated in v4\.\d+\.\d+ and will be",
 )
 _NO_CHECKPOINTS_TO_COME = "The dirpath has changed"  # of a ModelCheckpoint that an evaluation never calls
-_CURABLE = (LitBumpError, MisconfigurationException, FileNotFoundError)
-_CURABLE_IN_CONSTRUCTORS = (*_CURABLE, TypeError, ValueError, OSError, ImportError)
+_CURABLE = (LitBumpError, MisconfigurationException, OSError)
+_CURABLE_IN_CONSTRUCTORS = (*_CURABLE, TypeError, ValueError, ImportError)
 
 
 def run_trainer(command: str, arguments: Sequence[str], *, run_name: str) -> BumpCLI:
@@ -168,11 +169,15 @@ class BumpCLI(LightningCLI):
             args: the command and what follows it.
 
         Raises:
-            LitBumpError: if a section holds no options; a wrong word in one is raised by the parser.
+            LitBumpError: if a section holds no options, or its file cannot be read; a wrong word in one is raised by
+                the parser.
 
         """
         assert isinstance(args, list)  # __init__ takes nothing else
-        self.config = parser.parse_args(args)
+        try:
+            self.config = parser.parse_args(args)
+        except (OSError, UnicodeDecodeError) as error:  # of a file named in place of a section
+            raise LitBumpError(_reason(error)) from error
         for section in ("trainer", "rprofile"):
             options = self.config[self.config["subcommand"]][section]
             if not isinstance(options, Namespace):
@@ -214,9 +219,19 @@ class BumpCLI(LightningCLI):
             kwargs |= {"logger": False, "default_root_dir": _next_version(root / run_name)}
         return super().instantiate_trainer(**kwargs)
 
+    def _set_seed(self) -> None:
+        try:
+            super()._set_seed()
+        except ValueError as error:
+            raise LitBumpError(f"seed_everything: {error}") from error
+
     def _run_subcommand(self, subcommand: str) -> None:
         try:
+            weights_only = self._get(self.config_init, "weights_only")
+            check_checkpoint(self._get(self.config_init, "ckpt_path"), weights_only=weights_only)
             super()._run_subcommand(subcommand)
+        except BrokenPipeError:  # nobody reads on; not for the user to cure
+            raise
         except _CURABLE as error:
             raise LitBumpError(_reason(error)) from error
         except RuntimeError as error:

@@ -92,7 +92,7 @@ def resolve(arguments: Sequence[str]) -> tuple[list[str], list[Path]]:
         The words with paths in place of names, and those paths in order.
 
     Raises:
-        LitBumpError: if a config is missing, or an option for one ends the line.
+        LitBumpError: if a config is missing or cannot be read, or an option for one ends the line.
 
     """
     words: list[str] = []
@@ -108,5 +108,15 @@ def resolve(arguments: Sequence[str]) -> tuple[list[str], list[Path]]:
         if not value:
             raise LitBumpError(f"{option} needs the name of a config (see python -m lit_bump configs)")
         found.append(find_config(value))
+        _check_readable(found[-1])
         words += [option, str(found[-1])]
     return words, found
+
+
+def _check_readable(path: Path) -> None:
+    try:
+        path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise LitBumpError(f"config file {str(path)!r} is no text in UTF-8 ({error.reason})") from error
+    except OSError as error:
+        raise LitBumpError(f"config file {str(path)!r} cannot be read: {error.strerror or error}") from error

@@ -24,7 +24,6 @@ _REQUIRED = re.compile(r"arguments are required: (.+)")
 _REFUSED = re.compile(r"Errors:\n(?!Expected an? )(.+)")
 _NOT_A_CLASS = re.compile(r"Not a valid subclass of (\w+)")
 _LITERAL = re.compile(r"Literal\[(.+)\]")
-_MISFIT = re.compile(r"Error\(s\) in loading state_dict for (\w+):\s*(.+)", re.DOTALL)
 _DOTTED = re.compile(r"[A-Za-z_][\w.]*\.[A-Za-z_]\w*")
 
 
@@ -120,25 +119,6 @@ def subclass_names(base: type) -> list[str]:
         names.update(subclass.__name__ for subclass in subclasses)
         waiting += subclasses
     return sorted(name for name in names if not name.startswith("_") and not name.endswith("Mixin"))
-
-
-def checkpoint_misfit(message: str) -> str:
-    """Say in one line that a checkpoint is of another network, where torch says so tensor by tensor.
-
-    Args:
-        message: of a RuntimeError.
-
-    Returns:
-        The first difference and the cure; empty where the error is another one.
-
-    """
-    match = _MISFIT.match(message)
-    if match is None:
-        return ""
-    first = " ".join(match[2].split("\n")[0].split()).rstrip(". ")
-    first = first if len(first) <= 200 else f"{first[:200]} ..."
-    cure = "give the model's options with which it was trained, such as --config of its run"
-    return f"the checkpoint of --ckpt_path does not fit this {match[1]}: {first}; {cure}"
 
 
 def _unknown_key(key: str, known_keys: Collection[str]) -> str:

@@ -252,6 +252,10 @@ WRONG_OPTION = {
     "protocol": ("--rprofile.protocol=papr", r"rprofile.protocol: expected .*got 'papr' \(did you mean 'paper'\?\)"),
     "pairs": ("--rprofile.protocol={n_pairs: many}", r"n_pairs.* 'many'"),
     "checkpoint": ("--ckpt_path=none.ckpt", r"none.ckpt"),
+    "too few classes": ("--model.num_classes=5", r"num_classes=5, but ShapesDataModule has 10 classes"),
+    "seed": ("--seed_everything=-1", r"seed_everything: -1"),
+    "file as root": ("--trainer.default_root_dir=tiny.yaml", r"NotADirectoryError: .*tiny.yaml"),
+    "folder as checkpoint": ("--ckpt_path=.", r"IsADirectoryError"),
     "accelerator": ("--trainer.accelerator=gpuu", r"accelerator='gpuu'"),
 }
 WRONG_YAML = {
@@ -302,6 +306,58 @@ def test_wrong_config_ends_in_one_line(
     (tiny / "wrong.yaml").write_text(text, encoding="utf-8")
     assert main(["fit", "--config", "tiny", "--config", "wrong"]) == 2
     assert re.search(rf"^lit_bump: error: .*{expected}", last_line(capsys))
+
+
+@pytest.mark.parametrize("option", ["--config", "--trainer", "--model"])
+def test_binary_config_ends_in_one_line(option: str, tiny: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tiny / "binary.yaml").write_bytes(bytes(range(128, 256)))
+    assert main(["fit", "--config", "tiny", option, "binary.yaml"]) == 2
+    assert re.search(r"^lit_bump: error: .*(no text in UTF-8|'utf-8' codec)", last_line(capsys))
+
+
+def test_config_that_may_not_be_read_ends_in_one_line(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(path: Path, **options: str) -> str:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "read_text", refuse)
+    assert main(["fit", "--config", "tiny"]) == 2
+    assert last_line(capsys) == "lit_bump: error: config file 'tiny.yaml' cannot be read: Permission denied"
+
+
+@pytest.mark.parametrize("kind", ["junk", "empty", "truncated", "tensor", "weights alone"])
+def test_file_that_is_no_checkpoint_ends_in_one_line(
+    kind: str, finished: Path, tiny: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tiny / "wrong.ckpt"
+    if kind in {"tensor", "weights alone"}:
+        torch.save(torch.zeros(2) if kind == "tensor" else {"weight": torch.zeros(2)}, path)
+    else:
+        whole = checkpoint(finished).read_bytes()
+        path.write_bytes({"junk": b"junk junk", "empty": b"", "truncated": whole[: len(whole) // 2]}[kind])
+    assert main(["test", "--config", "tiny", "--ckpt_path", "wrong.ckpt"]) == 2
+    assert re.search(r"^lit_bump: error: ckpt_path 'wrong.ckpt' (cannot be read|is no checkpoint)", last_line(capsys))
+
+
+def test_checkpoint_with_code_is_not_run(finished: Path, tiny: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    torch.save(torch.load(checkpoint(finished), weights_only=True) | {"code": time.sleep}, tiny / "code.ckpt")
+    assert main(["test", "--config", "tiny", "--ckpt_path", "code.ckpt"]) == 2
+    assert re.search(r"^lit_bump: error: ckpt_path 'code.ckpt' .*--weights_only false", last_line(capsys))
+    assert main(["test", "--config", "tiny", "--ckpt_path", "code.ckpt", "--weights_only=false"]) == 0
+
+
+@pytest.mark.parametrize("error", ["RuntimeError", "TypeError", "ValueError", "KeyError"])
+def test_bug_in_a_module_keeps_its_traceback(error: str, tiny: Path) -> None:
+    module = "from lit_bump import ClassifierModule\nclass Wrong(ClassifierModule):\n"
+    module += f"    def training_step(self, batch, batch_idx):\n        raise {error}('a bug')\n"
+    name = f"wrong_module_{error.lower()}"
+    (tiny / f"{name}.py").write_text(module, encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(tiny))
+        with pytest.raises(Exception, match="a bug") as caught:
+            main(["fit", "--config", "tiny", f"--model={name}.Wrong", "--rprofile.enable=false"])
+    assert type(caught.value).__name__ == error
 
 
 def test_traceback_on_request(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:

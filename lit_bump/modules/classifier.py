@@ -110,6 +110,22 @@ class ClassifierModule(LightningModule):
         self.val_accuracy = self.train_accuracy.clone()
         self.test_accuracy = self.train_accuracy.clone()
 
+    def setup(self, stage: str) -> None:
+        """Refuse data with more classes than the network has outputs, where the data module says how many.
+
+        Args:
+            stage: unused.
+
+        Raises:
+            LitBumpError: if the data module has a greater ``num_classes``.
+
+        """
+        data = getattr(self._trainer, "datamodule", None)
+        there = getattr(data, "num_classes", None)
+        if isinstance(there, int) and there > self.num_classes:
+            name = type(data).__name__
+            raise LitBumpError(f"num_classes={self.num_classes}, but {name} has {there} classes: give at least {there}")
+
     def forward(self, images: Float[Tensor, "image channel height width"]) -> Float[Tensor, "image label"]:
         """Return the logits.
 
