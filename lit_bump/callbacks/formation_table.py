@@ -1,6 +1,6 @@
 """The table of a formation: one row per measured step and probe set, as plain values for files, states and people.
 
-Paper: section 3 "Formation". Imports ``measure`` alone. A row is made of a profile and the facts in its context, so the
+Paper: section 3 "Formation". Imports ``measure``. A row is made of a profile and the facts in its context, so the
 table can always be made again from the saved profiles.
 """
 
@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import csv
 import math
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from lit_bump.callbacks.whole_file import whole_file
 from lit_bump.measure import Profile
 from lit_bump.measure.bump import CONFIDENCE
 
@@ -85,19 +85,10 @@ def write_table(path: Path, rows: Iterable[Row]) -> None:
     probes = {row["probe"] for row in rows}
     others = [row for row in read_table(path) if row["probe"] not in probes]
     lines = sorted([*others, *map(_text, rows)], key=lambda row: (int(row["step"]), row["probe"]))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        with partial.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, COLUMNS, extrasaction="ignore", restval="")
-            writer.writeheader()
-            writer.writerows(lines)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
+    with whole_file(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, COLUMNS, extrasaction="ignore", restval="")
+        writer.writeheader()
+        writer.writerows(lines)
 
 
 def read_table(path: Path) -> list[dict[str, str]]:

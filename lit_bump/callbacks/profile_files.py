@@ -15,6 +15,7 @@ import numpy as np
 from PIL import Image
 
 from lit_bump.callbacks.formation_table import Row, formation_row, write_table
+from lit_bump.callbacks.whole_file import whole_file
 from lit_bump.measure import Profile
 from lit_bump.measure.formation import FOLDER, Formation, step_file, step_files
 
@@ -57,10 +58,8 @@ class ProfileFiles:
             if earlier is not None and earlier != self.log_dir:
                 for old_step, path in step_files(step_file(earlier, label, 0).parent).items():
                     if old_step <= step and not step_file(self.log_dir, label, old_step).exists():
-                        folder.mkdir(parents=True, exist_ok=True)
-                        partial = folder / f".{path.name}.partial"
-                        shutil.copyfile(path, partial)
-                        partial.replace(folder / path.name)
+                        with whole_file(folder / path.name) as partial:
+                            shutil.copyfile(path, partial)
             self._profiles[label] = {n: Profile.load(path) for n, path in step_files(folder).items()}
         return aside
 
@@ -116,11 +115,8 @@ class ProfileFiles:
             pixels: ``(height, width, 3)``, 8 bits a channel.
 
         """
-        path = step_file(self.log_dir, label, 0).parent / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f".{name}.partial")
-        Image.fromarray(pixels).save(partial, format="png")
-        partial.replace(path)
+        with whole_file(step_file(self.log_dir, label, 0).parent / name) as partial:
+            Image.fromarray(pixels).save(partial, format="png")
 
     def rows(self) -> list[Row]:
         """Return the rows of all saved profiles."""
