@@ -92,7 +92,7 @@ def resolve(arguments: Sequence[str]) -> tuple[list[str], list[Path]]:
         The words with paths in place of names, and those paths in order.
 
     Raises:
-        LitBumpError: if a config is missing or cannot be read, or an option for one ends the line.
+        LitBumpError: if a config is missing, empty or cannot be read, or an option for one ends the line.
 
     """
     words: list[str] = []
@@ -115,8 +115,11 @@ def resolve(arguments: Sequence[str]) -> tuple[list[str], list[Path]]:
 
 def _check_readable(path: Path) -> None:
     try:
-        path.read_text(encoding="utf-8")
+        lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
     except UnicodeDecodeError as error:
         raise LitBumpError(f"config file {str(path)!r} is no text in UTF-8 ({error.reason})") from error
     except OSError as error:
         raise LitBumpError(f"config file {str(path)!r} cannot be read: {error.strerror or error}") from error
+    if all(not line or line.startswith("#") or line in {"---", "..."} for line in lines):
+        cure = "write options by name, such as model: and data: (see python -m lit_bump configs)"
+        raise LitBumpError(f"config file {str(path)!r} is empty: {cure}")

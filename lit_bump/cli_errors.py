@@ -24,6 +24,7 @@ _REQUIRED = re.compile(r"arguments are required: (.+)")
 _REFUSED = re.compile(r"Errors:\n(?!Expected an? )(.+)")
 _NOT_A_CLASS = re.compile(r"Not a valid subclass of (\w+)")
 _LITERAL = re.compile(r"Literal\[(.+)\]")
+_NO_MAPPING = re.compile(r"Unexpected config: ?(.*)", re.DOTALL)
 _DOTTED = re.compile(r"[A-Za-z_][\w.]*\.[A-Za-z_]\w*")
 
 
@@ -43,6 +44,8 @@ def one_line(message: str, known_keys: Collection[str]) -> str:
     key = ".".join(dict.fromkeys(_KEY.findall(text)))
     prefix = f"{key}: " if key else ""
     owner = _last(_CLASS, text)
+    if match := _NO_MAPPING.match(text):
+        return f"a config holds options by name, such as trainer:, not {' '.join(match[1].split())!r}"
     if match := _UNRECOGNIZED.search(text):
         return _unknown_key(match[1], known_keys)
     if match := _OPTION.search(text):

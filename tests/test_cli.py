@@ -279,7 +279,10 @@ WRONG_YAML = {
     "section": ("rprofile: 3", r"rprofile: expected options by name, got 3"),
     "no class": ("data: 3", r"data: expected class_path and init_args of a LightningDataModule, got '3'"),
     "syntax": ("model: [", r"line 2"),
-    "no mapping": ("just text", r"just text"),
+    "no mapping": ("just text", r"a config holds options by name, such as trainer:, not 'just text'"),
+    "list": ("- trainer", r"a config holds options by name"),
+    "empty": ("", r"config file 'wrong.yaml' is empty: write options by name"),
+    "comments alone": ("# model:\n---\n", r"config file 'wrong.yaml' is empty"),
 }
 
 
