@@ -28,6 +28,7 @@ from lit_bump.cli_checkpoint import check_checkpoint, checkpoint_misfit
 from lit_bump.cli_errors import one_line, subclass_names
 from lit_bump.cli_help import TRAINER_COMMANDS, help_page
 from lit_bump.errors import LitBumpError
+from lit_bump.modules.run_length import run_length
 
 RUNS = "runs"
 # What Lightning 2.6 does to torch 2.14 and jsonargparse 4.53; no user can cure it.
@@ -228,8 +229,12 @@ class BumpCLI(LightningCLI):
     def _run_subcommand(self, subcommand: str) -> None:
         try:
             weights_only = self._get(self.config_init, "weights_only")
-            check_checkpoint(self._get(self.config_init, "ckpt_path"), weights_only=weights_only)
+            step = check_checkpoint(self._get(self.config_init, "ckpt_path"), weights_only=weights_only)
+            if subcommand == "fit":
+                _check_limits(self.trainer)
             super()._run_subcommand(subcommand)
+            if subcommand == "fit":
+                _check_training(self.trainer, step)
         except BrokenPipeError:  # nobody reads on; not for the user to cure
             raise
         except _CURABLE as error:
@@ -242,6 +247,21 @@ class BumpCLI(LightningCLI):
             if self.trainer.interrupted:  # Lightning turns Ctrl-C into exit code 1
                 raise KeyboardInterrupt from None
             raise
+
+
+def _check_limits(trainer: Trainer) -> None:
+    for name in ("limit_train_batches", "max_steps", "max_epochs"):
+        if getattr(trainer, name) == 0:
+            raise LitBumpError(f"trainer.{name}=0 leaves nothing to train: give at least 1")
+
+
+def _check_training(trainer: Trainer, resumed_step: int | None) -> None:
+    if trainer.num_training_batches == 0:
+        raise LitBumpError("the training data hold no batch (0 batches an epoch), so nothing was trained")
+    if resumed_step and trainer.global_step == resumed_step:
+        total = run_length(trainer)
+        if total is not None and resumed_step >= total:
+            rank_zero_info(f"nothing left to train: step {resumed_step} of {total}")
 
 
 def _is_no_advertisement(record: logging.LogRecord) -> bool:

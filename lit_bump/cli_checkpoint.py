@@ -17,19 +17,22 @@ from lit_bump.errors import LitBumpError
 _MISFIT = re.compile(r"Error\(s\) in loading state_dict for (\w+):\s*(.+)", re.DOTALL)
 
 
-def check_checkpoint(path: str | Path | None, *, weights_only: bool | None) -> None:
+def check_checkpoint(path: str | Path | None, *, weights_only: bool | None) -> int | None:
     """Refuse a file that Lightning could not take up.
 
     Args:
         path: as given on the command line; nothing is checked where it names no file.
         weights_only: as given to the Trainer; torch's own choice, the safe one, where it is None.
 
+    Returns:
+        The optimiser step of the checkpoint; None where nothing was checked.
+
     Raises:
         LitBumpError: if the file cannot be read as a checkpoint of Lightning's.
 
     """
     if path is None or not Path(path).is_file():
-        return
+        return None
     try:
         loaded = torch.load(path, map_location="cpu", weights_only=weights_only, mmap=zipfile.is_zipfile(path) or None)
     except Exception as error:  # junk makes the unpickler raise anything
@@ -39,6 +42,8 @@ def check_checkpoint(path: str | Path | None, *, weights_only: bool | None) -> N
         raise LitBumpError(f"ckpt_path {str(path)!r} cannot be read as a checkpoint ({reason})") from error
     if not isinstance(loaded, dict) or not {"state_dict", "pytorch-lightning_version"} <= loaded.keys():
         raise LitBumpError(f"ckpt_path {str(path)!r} is no checkpoint of a training run: give a .ckpt file of one")
+    step: int | None = loaded.get("global_step")
+    return step
 
 
 def checkpoint_misfit(message: str) -> str:

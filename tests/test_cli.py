@@ -226,6 +226,19 @@ def test_any_module_and_data_module_will_do(tiny: Path) -> None:
     assert main(["fit", "--config", "boring", *options]) == 0
 
 
+# A run that cannot train says so.
+
+
+@pytest.mark.filterwarnings("ignore:The dirpath has changed")
+@pytest.mark.parametrize("length", [["--trainer.max_steps=2"], ["--trainer.max_steps=-1", "--trainer.max_epochs=1"]])
+def test_finished_run_says_that_nothing_is_left(
+    length: list[str], finished: Path, tiny: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    resumed = ("--ckpt_path", str(checkpoint(finished)), "--rprofile.enable=false")
+    assert main(["fit", "--config", "tiny", *resumed, *length]) == 0
+    assert caplog.messages[-1] == "nothing left to train: step 2 of 2"
+
+
 # It ends errors in one line.
 
 WRONG = {
@@ -256,6 +269,9 @@ WRONG_OPTION = {
     "seed": ("--seed_everything=-1", r"seed_everything: -1"),
     "file as root": ("--trainer.default_root_dir=tiny.yaml", r"NotADirectoryError: .*tiny.yaml"),
     "folder as checkpoint": ("--ckpt_path=.", r"IsADirectoryError"),
+    "no batches": ("--trainer.limit_train_batches=0", r"trainer.limit_train_batches=0 leaves nothing to train"),
+    "no steps": ("--trainer.max_steps=0", r"trainer.max_steps=0 leaves nothing to train"),
+    "short data": ("--data={batch_size: 9, drop_last: true}", r"batch_size=9 leaves no batch of the 8 training images"),
     "accelerator": ("--trainer.accelerator=gpuu", r"accelerator='gpuu'"),
 }
 WRONG_YAML = {

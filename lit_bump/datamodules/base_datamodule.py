@@ -183,11 +183,19 @@ class ImageDataModule(LightningDataModule):
         Returns:
             A loader for this rank.
 
+        Raises:
+            LitBumpError: if ``drop_last`` leaves no batch.
+
         """
         ranks: dict[str, int] = (self.trainer and self.trainer.distributed_sampler_kwargs) or {}
-        return training_loader(
+        loader = training_loader(
             self._set("train"), seed=self.seed, drop_last=self.drop_last, **ranks, **self._loader_options()
         )
+        if len(loader) == 0:
+            images = f"{len(loader.sampler)} training images"  # type: ignore[arg-type]
+            where = "a device" if ranks.get("num_replicas", 1) > 1 else "there are"
+            raise LitBumpError(f"drop_last with batch_size={self.batch_size} leaves no batch of the {images} {where}")
+        return loader
 
     def val_dataloader(self) -> DataLoader[Batch]:
         """Return the loader of the validation set: the held-out images, or the test split where ``n_val`` is 0.

@@ -41,6 +41,12 @@ def test_batches_are_unit_floats_and_whole_numbers() -> None:
     assert len(shapes(drop_last=True).train_dataloader()) == 3
 
 
+def test_drop_last_without_a_whole_batch_is_refused() -> None:
+    assert len(shapes(drop_last=True, batch_size=50).train_dataloader()) == 1
+    with pytest.raises(LitBumpError, match="batch_size=51 leaves no batch of the 50 training images"):
+        shapes(drop_last=True, batch_size=51).train_dataloader()
+
+
 def test_an_epoch_of_cifar_has_391_steps() -> None:
     data = shapes(batch_size=128)
     data._sets["train"] = type(data._set("train"))(torch.zeros(50_000, 1, 1, 1), torch.zeros(50_000, dtype=torch.int64))
