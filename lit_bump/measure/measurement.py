@@ -37,6 +37,7 @@ from lit_bump.measure.validation import check_encoder, validated_images
 Progress = bool | Callable[[int, int], None] | None
 _CHUNK_FLOATS = {"cpu": 2**20, "cuda": 2**24}  # input floats a batch: 256 images of 32 px or 8 of 224 px on a CPU
 _CHUNK_LIMIT = 4096
+_OF_SIZES = ("size", "shape", "should contain")  # in torch's messages; the last is BatchNorm's
 
 
 def measure_profile(
@@ -176,9 +177,26 @@ def _prepared(
             return frozen, check_encoder(frozen, images, chunk)
         except RuntimeError as error:
             if "view size is not compatible" not in str(error):  # a .view() that needs contiguous features
+                _refuse(error, images)
                 raise
     frozen = FrozenEncoder(module, dtype, device, channels_last=False)
-    return frozen, check_encoder(frozen, images, chunk)
+    try:
+        return frozen, check_encoder(frozen, images, chunk)
+    except RuntimeError as error:
+        _refuse(error, images)
+        raise
+
+
+def _refuse(error: RuntimeError, images: Tensor) -> None:
+    """Raise torch's complaint about sizes as one about the images; leave any other error, of memory say, alone.
+
+    Raises:
+        LitBumpError: if it is such a complaint.
+
+    """
+    if type(error) is RuntimeError and any(word in str(error) for word in _OF_SIZES):
+        cause = str(error).strip().splitlines()[0]
+        raise LitBumpError(f"the encoder refuses images of size {tuple(images.shape[1:])}: {cause}") from error
 
 
 def _reasons(response: np.ndarray, prediction: np.ndarray, noise: np.ndarray, tolerance: float) -> np.ndarray:

@@ -273,6 +273,12 @@ def test_a_closure_is_measured_like_its_module() -> None:
     assert profile.encoder_digest == plain.encoder_digest
 
 
+@pytest.mark.parametrize("layer", [nn.Linear(7, 2), nn.Sequential(nn.Conv2d(1, 2, 3), nn.Flatten())])
+def test_an_encoder_that_refuses_the_size_of_the_images_is_said(layer: nn.Module) -> None:
+    with pytest.raises(LitBumpError, match=r"^the encoder refuses images of size \(3, 16, 16\): .+\Z"):
+        measure_profile(layer, random_images(1, (3, 16, 16)), few((3, 16, 16)))
+
+
 def test_a_module_is_its_own_encoder() -> None:
     net = seeded(Tiny)
     assert as_encoder(net) is net
