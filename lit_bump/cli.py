@@ -20,6 +20,7 @@ from lightning.pytorch import LightningDataModule, LightningModule, Trainer
 from lightning.pytorch.cli import ArgsType, LightningArgumentParser, LightningCLI, SaveConfigCallback
 from lightning.pytorch.loggers import TensorBoardLogger
 from lightning.pytorch.utilities import rank_zero_info
+from lightning.pytorch.utilities.exceptions import SIGTERMException
 
 # The first two are loaded so that a config may name their classes alone: jsonargparse looks among subclasses.
 from lit_bump import datamodules, modules  # noqa: F401
@@ -31,6 +32,7 @@ from lit_bump.errors import LitBumpError
 from lit_bump.modules.run_length import run_length
 
 RUNS = "runs"
+TERMINATED = 143  # what a shell reports for a command that SIGTERM ended
 # What Lightning 2.6 does to torch 2.14 and jsonargparse 4.53; no user can cure it.
 _DEPRECATED_BY_OTHERS = (
     r"`isinstance\(treespec, LeafSpec\)` is deprecated",
@@ -243,6 +245,8 @@ class BumpCLI(LightningCLI):
             if misfit := checkpoint_misfit(str(error)):
                 raise LitBumpError(misfit) from error
             raise
+        except SIGTERMException:  # its own exit code would be 0, which a scheduler takes for success
+            raise SystemExit(TERMINATED) from None
         except SystemExit:
             if self.trainer.interrupted:  # Lightning turns Ctrl-C into exit code 1
                 raise KeyboardInterrupt from None

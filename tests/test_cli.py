@@ -399,3 +399,13 @@ def test_interrupt_ends_with_130(tiny: Path, capsys: pytest.CaptureFixture[str])
         patch.syspath_prepend(str(tiny))
         assert main(["fit", "--config", "tiny", "--model=interrupted_module.Interrupted"]) == 130
     assert last_line(capsys) == "lit_bump: interrupted"
+
+
+def test_termination_is_no_success(tiny: Path) -> None:
+    module = "import os, signal\nfrom lit_bump import ClassifierModule\nclass Terminated(ClassifierModule):\n"
+    module += "    def on_train_batch_start(self, batch, batch_idx):\n        os.kill(os.getpid(), signal.SIGTERM)\n"
+    (tiny / "terminated_module.py").write_text(module, encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(tiny))
+        with pytest.raises(SystemExit, match="143"):
+            main(["fit", "--config", "tiny", "--model=terminated_module.Terminated", "--rprofile.enable=false"])
