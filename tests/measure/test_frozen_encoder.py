@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
+import timm
 import torch
 import torch._dynamo
 import torch.distributed as dist
@@ -339,7 +340,6 @@ def test_a_scripted_module_is_measured_and_says_how() -> None:
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_vision_transformer_needs_no_help_and_keeps_its_kernels() -> None:
-    timm = pytest.importorskip("timm")
     net = seeded(lambda: timm.create_model("vit_tiny_patch16_224", img_size=64, num_classes=0, depth=2))
     images = random_images(1, (3, 64, 64))
     before = process_state()
