@@ -11,6 +11,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from lit_bump.attacks import PGD as PGD
+    from lit_bump.attacks import attacked as attacked
     from lit_bump.callbacks import RProfileCallback as RProfileCallback
     from lit_bump.callbacks import StepCheckpoint as StepCheckpoint
     from lit_bump.datamodules import BlurredCIFAR10DataModule as BlurredCIFAR10DataModule
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from lit_bump.measure import Protocol as Protocol
     from lit_bump.measure import load_formation as load_formation
     from lit_bump.measure import measure_profile as measure_profile
+    from lit_bump.modules import AdversarialClassifierModule as AdversarialClassifierModule
+    from lit_bump.modules import AdversarialMixin as AdversarialMixin
     from lit_bump.modules import ClassifierModule as ClassifierModule
     from lit_bump.networks import VGG16 as VGG16
     from lit_bump.networks import ResNet18 as ResNet18
@@ -35,17 +39,20 @@ if TYPE_CHECKING:
     from lit_bump.networks import build_network as build_network
     from lit_bump.probes import ProbeSet as ProbeSet
     from lit_bump.probes import named_probe_set as named_probe_set
+    from lit_bump.runs import SavedRun as SavedRun
+    from lit_bump.runs import measure_run as measure_run
     from lit_bump.schedules import LogSteps as LogSteps
 
     __version__: str
 
 _PUBLIC = {
+    "attacks": ("PGD", "attacked"),
     "errors": ("LitBumpError",),
     "measure": ("Bump", "Formation", "Profile", "Protocol", "load_formation", "measure_profile"),
     "networks": ("ResNet18", "VGG16", "WideResNet28x10", "build_network"),
     "probes": ("ProbeSet", "named_probe_set"),
     "schedules": ("LogSteps",),
-    "modules": ("ClassifierModule",),
+    "modules": ("AdversarialClassifierModule", "AdversarialMixin", "ClassifierModule"),
     "datamodules": (
         "BlurredCIFAR10DataModule",
         "BlurredShapesDataModule",
@@ -57,6 +64,7 @@ _PUBLIC = {
         "ShapesDataModule",
     ),
     "callbacks": ("RProfileCallback", "StepCheckpoint"),
+    "runs": ("SavedRun", "measure_run"),
 }
 _HOME = {name: f"lit_bump.{module}" for module, names in _PUBLIC.items() for name in names}
 

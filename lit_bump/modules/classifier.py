@@ -21,6 +21,7 @@ from torchmetrics import Metric
 from torchmetrics.classification import MulticlassAccuracy
 
 from lit_bump.errors import LitBumpError
+from lit_bump.modules.initial_weights import load_network
 from lit_bump.modules.run_length import run_length
 from lit_bump.networks import build_network
 
@@ -62,6 +63,7 @@ class ClassifierModule(LightningModule):
         weight_decay: on every parameter, BatchNorm's included, at least 0; the paper's is 5e-4.
         label_smoothing: of the training loss, in [0, 1); the paper has none.
         channels_last: keep convolution weights and images in the memory format that most devices convolve fastest.
+        init_from: checkpoint of a trained module of the same network; training starts from its weights, at step 0.
 
     Raises:
         LitBumpError: if a value is out of range, the network is unknown, or ``width`` is given with a module.
@@ -83,6 +85,7 @@ class ClassifierModule(LightningModule):
         weight_decay: float = 5e-4,
         label_smoothing: float = 0.0,
         channels_last: bool = True,
+        init_from: str | None = None,
     ) -> None:
         super().__init__()
         if num_classes < 2:
@@ -102,7 +105,7 @@ class ClassifierModule(LightningModule):
         self.save_hyperparameters(ignore=["network"] if isinstance(network, nn.Module) else [])
         self.num_classes = num_classes
         self.lr, self.momentum, self.weight_decay, self.label_smoothing = lr, momentum, weight_decay, label_smoothing
-        self.channels_last = channels_last
+        self.channels_last, self.init_from = channels_last, init_from
         self.network = _as_network(network, width, num_classes)
         if channels_last:
             self.network.to(memory_format=torch.channels_last)
@@ -111,13 +114,13 @@ class ClassifierModule(LightningModule):
         self.test_accuracy = self.train_accuracy.clone()
 
     def setup(self, stage: str) -> None:
-        """Refuse data with more classes than the network has outputs, where the data module says how many.
+        """Refuse data with more classes than the network has outputs, and take the weights of ``init_from``.
 
         Args:
-            stage: unused.
+            stage: only ``fit`` takes weights; those of a run that is resumed are restored after this.
 
         Raises:
-            LitBumpError: if the data module has a greater ``num_classes``.
+            LitBumpError: if the data module has a greater ``num_classes``, or ``init_from`` does not fit.
 
         """
         data = getattr(self._trainer, "datamodule", None)
@@ -125,6 +128,8 @@ class ClassifierModule(LightningModule):
         if isinstance(there, int) and there > self.num_classes:
             name = type(data).__name__
             raise LitBumpError(f"num_classes={self.num_classes}, but {name} has {there} classes: give at least {there}")
+        if stage == "fit" and self.init_from is not None:
+            load_network(self.network, self.init_from)
 
     def forward(self, images: Float[Tensor, "image channel height width"]) -> Float[Tensor, "image label"]:
         """Return the logits.
@@ -179,6 +184,19 @@ class ClassifierModule(LightningModule):
         """
         return batch[0]
 
+    def training_loss(self, logits: Float[Tensor, "image label"], labels: Tensor) -> Tensor:
+        """Return the loss that training lowers.
+
+        Args:
+            logits: of the training images, (image, class).
+            labels: their classes, (image,).
+
+        Returns:
+            Mean cross-entropy, with label smoothing where it is on; a scalar.
+
+        """
+        return functional.cross_entropy(logits, labels, label_smoothing=self.label_smoothing)
+
     def training_step(self, batch: Sequence[Tensor], batch_idx: int) -> Tensor:
         """Return the training loss of one batch and log it.
 
@@ -187,12 +205,12 @@ class ClassifierModule(LightningModule):
             batch_idx: unused.
 
         Returns:
-            Mean cross-entropy, a scalar.
+            That of ``training_loss``, a scalar.
 
         """
         images, labels = self.training_images(batch), batch[1]
         logits = self(images)
-        loss = functional.cross_entropy(logits, labels, label_smoothing=self.label_smoothing)
+        loss = self.training_loss(logits, labels)
         self.train_accuracy.update(logits, labels)
         n_images = len(images)
         self.log("train/loss_step", loss, on_step=True, on_epoch=False, prog_bar=True, batch_size=n_images)

@@ -302,9 +302,9 @@ def test_checkpoint_holds_plain_types_even_from_numpy(tmp_path: Path) -> None:
     saved = torch.load(tmp_path / "last.ckpt")["hyper_parameters"]
     assert saved == {
         "network": "resnet18", "width": 4, "num_classes": 10, "lr": 0.05, "momentum": 0.9, "weight_decay": 5e-4,
-        "label_smoothing": 0.0, "channels_last": True,
+        "label_smoothing": 0.0, "channels_last": True, "init_from": None,
     }  # fmt: skip
-    assert {type(value) for value in saved.values()} <= {str, int, float, bool}
+    assert {type(value) for value in saved.values()} <= {str, int, float, bool, type(None)}
 
 
 @pytest.mark.filterwarnings("ignore::jsonargparse._deprecated.JsonargparseDeprecationWarning")  # Lightning's own calls
