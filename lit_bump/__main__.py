@@ -68,6 +68,18 @@ def _run(words: list[str]) -> int:
         raise LitBumpError(f"no command {command!r}{nearest(command, COMMANDS)}")
     elif command in LISTING_COMMANDS:
         _list(command, rest)
+    elif command == "measure":
+        from lit_bump import cli_measure
+
+        cli_measure.run_measure(rest)
+    elif command == "figures":
+        from lit_bump import cli_figures
+
+        cli_figures.run_figures(rest)
+    elif command == "claims":
+        from lit_bump import cli_claims
+
+        cli_claims.run_claims(rest)
     else:
         options, configs = cli_configs.resolve(rest)  # a missing config is said before torch loads
         from lit_bump import cli

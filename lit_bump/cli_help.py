@@ -17,11 +17,23 @@ TRAINER_COMMANDS = {
     "test": "evaluate on the test images",
     "predict": "predict on the prediction images",
 }
+RUN_COMMANDS = {
+    "measure": "measure saved runs at their checkpoints, on any probe sets",
+    "figures": "draw the paper's figures from the saved profiles of runs",
+    "claims": "train what is missing, measure it, and say which of the paper's claims hold",
+}
 LISTING_COMMANDS = {
     "configs": "list the packaged configs; configs NAME prints one",
     "probes": "list the named probe sets",
 }
-COMMANDS = {**TRAINER_COMMANDS, **LISTING_COMMANDS}
+COMMANDS = {**TRAINER_COMMANDS, **RUN_COMMANDS, **LISTING_COMMANDS}
+FIGURES = {
+    "1c": "formation: the medians of all steps, a panel a run; on the test images that most runs have",
+    "2a": "adversarial training: profiles and local predictions by budget, beside the clean run's",
+    "2b": "blur: a panel for each training blur, a curve for each evaluation blur (probe sets X, Xb1, Xb2)",
+    "2c": "permuted labels and noise inputs: a panel a run, a curve a probe set",
+    "profile": "every run on every probe set, a panel each",
+}
 TRAINER_OPTIONS = (
     "max_epochs",
     "max_steps",
@@ -65,6 +77,9 @@ examples:
   python -m lit_bump fit --config quickstart.yaml                 about a minute on a laptop, no download
   python -m lit_bump fit --config wrn_randlabel.yaml --data.data_dir DIR
   python -m lit_bump fit --config quickstart.yaml --rprofile.protocol paper --trainer.max_steps 400
+  python -m lit_bump measure runs/quickstart --probes shapes32 noise32 --protocol paper --steps last
+  python -m lit_bump figures runs/quickstart runs/quickstart_randlabel --formats png pdf
+  python -m lit_bump claims --scale laptop                        the paper's seven claims, in a quarter of an hour
   python -m lit_bump test --config runs/quickstart/version_0/config.yaml --ckpt_path FILE
 
 A config is a file, or the bare name of one in this folder or among the packaged ones. A run goes to
@@ -111,10 +126,97 @@ def help_page(
     return "\n".join(f"{part.rstrip()}\n" for part in parts)
 
 
+def measure_page(actions: Sequence[argparse.Action]) -> str:
+    """Return the help of ``measure``.
+
+    Args:
+        actions: of its parser.
+
+    Returns:
+        The page.
+
+    """
+    return f"""usage: python -m lit_bump measure RUN [RUN ...] --probes NAME [NAME ...] [--OPTION VALUE ...]
+
+{RUN_COMMANDS["measure"]}
+
+A RUN is a run's folder, the folder of its versions (for the newest one), or a .ckpt file. Each is measured on every
+probe set at every step, into its own profiles/<probe>/step_<n>.npz and profiles/formation.csv. What is there already is
+not measured again: a command that was interrupted goes on when it is given again.
+
+options:
+{"".join(_option(action) for action in actions if action.option_strings and action.help != argparse.SUPPRESS)}
+examples:
+  python -m lit_bump measure runs/quickstart --probes shapes32 shapes32b1 shapes32b2 --protocol paper
+  python -m lit_bump measure runs/*_clean --probes cifar32 noise32 --data_dir DIR --steps first and last
+"""
+
+
+def figures_page(actions: Sequence[argparse.Action]) -> str:
+    """Return the help of ``figures``.
+
+    Args:
+        actions: of its parser.
+
+    Returns:
+        The page.
+
+    """
+    return f"""usage: python -m lit_bump figures RUN [RUN ...] [--OPTION VALUE ...]
+
+{RUN_COMMANDS["figures"]}
+
+A RUN is a run's folder, or the folder of its versions (for the newest one). Nothing is measured: a figure is drawn from
+the profiles in the runs' folders, those of the last measured step unless it says otherwise.
+
+figures:
+{"".join(f"  {name:9} {text}" + chr(10) for name, text in FIGURES.items())}
+2a, 2b and 2c compare runs of one network; of several networks each gets a file of its own. "all" draws those for which
+the runs hold the data, and says which it leaves out and why.
+
+options:
+{"".join(_option(action) for action in actions if action.option_strings and action.help != argparse.SUPPRESS)}
+examples:
+  python -m lit_bump figures runs/quickstart
+  python -m lit_bump figures runs/resnet18_* --figure 2b --probe cifar32 --formats pdf --band confidence
+"""
+
+
+def claims_page(actions: Sequence[argparse.Action]) -> str:
+    """Return the help of ``claims``.
+
+    Args:
+        actions: of its parser.
+
+    Returns:
+        The page.
+
+    """
+    return f"""usage: python -m lit_bump claims [--scale laptop | cifar-small | paper] [--OPTION VALUE ...]
+
+{RUN_COMMANDS["claims"]}
+
+laptop       drawn shapes and narrow networks; no download
+cifar-small  CIFAR-10, width 16, 2,500 steps a run
+paper        the paper's configs; meant for a GPU
+
+Writes runs, claims.json, claims.md, a figure for each claim and report.html into one folder. What is there already is
+not done again: a command that was interrupted or killed goes on when it is given again.
+
+options:
+{"".join(_option(action) for action in actions if action.option_strings and action.help != argparse.SUPPRESS)}
+examples:
+  python -m lit_bump claims
+  python -m lit_bump claims --scale cifar-small --data_dir DIR --only C4 C5
+  python -m lit_bump claims --scale paper --data_dir DIR --dry-run
+"""
+
+
 def _option(action: argparse.Action) -> str:
     names = [name for name in action.option_strings if not name.endswith(("+", ".help"))]
     says_nothing = action.default is None or action.default is False or action.default == argparse.SUPPRESS
-    shown = "" if says_nothing else f" [{action.default}]"
+    words = " ".join(map(str, action.default)) if isinstance(action.default, list) else action.default
+    shown = "" if says_nothing else f" [{words}]"
     return _entry(", ".join(names), _first_sentence(action.help or "") + shown) if names else ""
 
 

@@ -16,6 +16,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests.tiny_cli import TINY
+
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when torch loads, here and in subprocesses
 ROOT = Path(__file__).resolve().parent.parent
 CIFAR_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
@@ -54,3 +56,24 @@ def cifar_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 pixels = rng.integers(0, 256, (32, 32, 3), dtype=np.uint8)
                 Image.fromarray(pixels).save(folder / split / name / f"{i:04d}.png")
     return folder
+
+
+@pytest.fixture
+def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder, made the working folder, that holds tiny.yaml."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tiny.yaml").write_text(TINY, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of one run of tiny.yaml, which no test may change."""
+    from lit_bump.__main__ import main
+
+    folder = tmp_path_factory.mktemp("finished")
+    (folder / "tiny.yaml").write_text(TINY, encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert main(["fit", "--config", "tiny.yaml"]) == 0
+    return folder / "runs" / "tiny" / "version_0"

@@ -17,11 +17,13 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parent.parent / "lit_bump"
 ORDER = (
-    ("errors",),
+    ("errors", "whole_file"),
     ("measure",),
     ("images",),
     ("networks", "probes", "attacks", "schedules"),
     ("encoders", "modules", "datamodules", "callbacks", "figures"),
+    ("runs",),
+    ("claims",),
     ("cli", "__main__"),
 )
 RANK = {part: rank for rank, parts in enumerate(ORDER) for part in parts}

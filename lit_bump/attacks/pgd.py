@@ -1,7 +1,7 @@
 """Projected gradient descent on the pixels of an image, against any classifier.
 
 Paper: fig. 2a. Source of the method: Madry et al. 2018; a single step from a random start is the fast attack of Wong et
-al. 2020. Needs torch alone. The model's parameters get no gradient, its modes and statistics are put back.
+al. 2020. Needs torch. The model's parameters get no gradient, its modes and statistics are put back.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from torch.nn import functional
 from lit_bump.attacks.attack_mode import Mode, attack_mode
 from lit_bump.attacks.norm_ball import Norm, ascent_step, projected, random_start
 from lit_bump.errors import LitBumpError, nearest
+from lit_bump.measure.validation import PIXEL_SLACK
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 _SEED_STRIDE = 1_000_003  # restarts of one seed must not meet those of the next
@@ -183,7 +184,7 @@ def _check_pixels(images: Tensor) -> None:
         raise LitBumpError(f"an attack expects float images in [0, 1], not {images.dtype}: divide bytes by 255")
     if images.numel():
         low, high = (float(value) for value in torch.aminmax(images.detach()))
-        if not (low >= -1e-3 and high <= 1 + 1e-3):
+        if not (low >= -PIXEL_SLACK and high <= 1 + PIXEL_SLACK):
             raise LitBumpError(
                 f"an attack expects unnormalised images in [0, 1]; these run from {low:.3g} to {high:.3g}: "
                 "move the normalisation into the model"

@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from lit_bump.callbacks.whole_file import whole_file
 from lit_bump.measure import Profile
 from lit_bump.measure.bump import CONFIDENCE
+from lit_bump.whole_file import whole_file
 
 Row = dict[str, Any]
 COLUMNS = (

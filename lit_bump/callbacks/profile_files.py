@@ -15,9 +15,9 @@ import numpy as np
 from PIL import Image
 
 from lit_bump.callbacks.formation_table import Row, formation_row, write_table
-from lit_bump.callbacks.whole_file import whole_file
 from lit_bump.measure import Profile
 from lit_bump.measure.formation import FOLDER, Formation, step_file, step_files
+from lit_bump.whole_file import whole_file
 
 TABLE = "formation.csv"
 

@@ -36,7 +36,7 @@ def print_summary(
     rows: Sequence[Row],
     *,
     seconds: float,
-    share: float,
+    share: float | None,
     skipped: int = 0,
     metrics: Mapping[str, float] | None = None,
 ) -> None:
@@ -45,7 +45,7 @@ def print_summary(
     Args:
         rows: of the formation table.
         seconds: spent on all measurements.
-        share: of the time since training began.
+        share: of the time since training began; None where they are not part of a training.
         skipped: scheduled measurements that the budget left out.
         metrics: what the module itself logged, by name.
 
@@ -67,8 +67,9 @@ def print_summary(
     console.print(table)
     if metrics:
         console.print(", ".join(f"{name} {value:.4g}" for name, value in metrics.items()), highlight=False)
+    of_training = "" if share is None else f", {100 * share:.1f} % of training"
     left_out = f"; {skipped} left out by max_share" if skipped else ""
-    console.print(f"{seconds:.1f} seconds, {100 * share:.1f} % of training{left_out}", highlight=False)
+    console.print(f"{seconds:.1f} seconds{of_training}{left_out}", highlight=False)
 
 
 def _number(value: float) -> str:

@@ -1,4 +1,4 @@
-"""What all figures of profiles share: size, axes, limits, the line at r = 1, and the marks of discarded rungs.
+"""What all figures of profiles share: sizes, colours, axes, limits, the line at r = 1, the marks of discarded rungs.
 
 Paper: fig. 1 (eta across, r upwards). Needs Matplotlib and NumPy. Both axes are logarithmic, and the limits never close
 in on less than [0.5, 2]: noise on a flat profile must not look like a bump.
@@ -20,7 +20,14 @@ BoolArray = np.ndarray
 SIZE = (5.0, 3.0)  # inches; with 120 dpi it fills a TensorBoard card, where text of 11 pt is still read with ease
 DPI = 120
 FONT_SIZE = 11
+COLUMN_WIDTH, TEXT_WIDTH = 3.3, 6.8  # inches, of a page with two columns: for figures that go into a text
+PRINT_FONT_SIZE = 8  # points, at those widths
+PRINT_DPI = 200  # text of 7 points is then 19 pixels high
 NEWEST = "black"
+# Okabe and Ito's colours, which people with any colour vision tell apart; without the yellow, too pale for a line.
+OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+TIMES = "\N{MULTIPLICATION SIGN}"  # named, because it looks like an x
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 REFERENCE: dict[str, Any] = {"color": "0.55", "linewidth": 0.9, "linestyle": (0, (4, 3)), "zorder": 1}
 _FLOOR = (0.5, 2.0)  # the limits of r hold at least this
 _CEILING = (1e-2, 1e4)  # and no more than this, so that one wild rung does not flatten everything else
@@ -44,7 +51,27 @@ def new_axes(*, right: float = 0.97) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def finish_axes(axes: Axes, etas: Iterable[float], ratios: Iterable[float], title: str) -> None:
+def curve_look(place: int) -> dict[str, Any]:
+    """Return colour, marker and line style of a curve, so that no two look alike, in grey neither.
+
+    Args:
+        place: of the curve among those of the figure, from 0.
+
+    Returns:
+        Keywords for ``Axes.plot``.
+
+    Example:
+        >>> curve_look(0) == curve_look(len(OKABE_ITO))
+        False
+
+    """
+    turn, place = divmod(place, len(OKABE_ITO))
+    return {"color": OKABE_ITO[place], "marker": MARKERS[place], "linestyle": ("-", "--", ":", "-.")[turn % 4]}
+
+
+def finish_axes(
+    axes: Axes, etas: Iterable[float], ratios: Iterable[float], title: str, *, font_size: int = FONT_SIZE
+) -> None:
     """Set scales, limits, labels and the line at r = 1.
 
     Args:
@@ -52,6 +79,7 @@ def finish_axes(axes: Axes, etas: Iterable[float], ratios: Iterable[float], titl
         etas: all perturbation sizes in it.
         ratios: all ratios that must be visible; NaN is passed over.
         title: what the panel shows.
+        font_size: of labels and title; that of the ticks is one less.
 
     """
     axes.set_xscale("log")
@@ -62,14 +90,14 @@ def finish_axes(axes: Axes, etas: Iterable[float], ratios: Iterable[float], titl
         axes.set_xlim(sizes.min() / margin, sizes.max() * margin)
     axes.set_ylim(*ratio_limits(ratios))
     axes.axhline(1.0, **REFERENCE)
-    axes.set_xlabel("perturbation size η", fontsize=FONT_SIZE)  # plain text: TeX notation costs half of the drawing
-    axes.set_ylabel("ratio r", fontsize=FONT_SIZE)
-    axes.set_title(title, fontsize=FONT_SIZE, loc="left")
+    axes.set_xlabel("perturbation size η", fontsize=font_size)  # plain text: TeX notation costs half of the drawing
+    axes.set_ylabel("ratio r", fontsize=font_size)
+    axes.set_title(title, fontsize=font_size, loc="left")
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if _decades(axes) < 2.5 else (1.0,)))
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(FuncFormatter(lambda value, _position: f"{value:g}"))
         axis.set_minor_locator(NullLocator())
-    axes.tick_params(labelsize=FONT_SIZE - 1)
+    axes.tick_params(labelsize=font_size - 1)
 
 
 def ratio_limits(ratios: Iterable[float]) -> tuple[float, float]:

@@ -8,17 +8,12 @@ from __future__ import annotations
 
 import itertools
 
-import numpy as np
-from matplotlib import colormaps
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import ListedColormap, Normalize
 from matplotlib.figure import Figure
 
 from lit_bump.figures.curve_style import FONT_SIZE, NEWEST, finish_axes, mark_discarded, new_axes
+from lit_bump.figures.step_colours import COLOURS, finish_step_bar, step_place, step_scale
 from lit_bump.measure.formation import Formation
-
-# Early pale, late dark, but never so dark that it could be taken for the newest in black.
-COLOURS = ListedColormap(colormaps["viridis_r"](np.linspace(0.0, 0.85, 256)))
 
 
 def formation_figure(formation: Formation, *, title: str | None = None) -> Figure:
@@ -42,10 +37,9 @@ def formation_figure(formation: Formation, *, title: str | None = None) -> Figur
         raise ValueError("the formation holds no step: there is nothing to draw")
     figure, axes = new_axes(right=0.83)
     newest, last = formation.profiles[-1], formation.steps[-1]
-    places = np.log10(1.0 + np.array(formation.steps))
-    scale = Normalize(0.0, max(float(places[-1]), 1.0))
-    for place, profile in zip(places[:-1], formation.profiles[:-1], strict=True):
-        axes.plot(profile.etas, profile.median(), color=COLOURS(scale(place)), linewidth=1.2, zorder=2)
+    scale = step_scale(last)
+    for step, profile in zip(formation.steps[:-1], formation.profiles[:-1], strict=True):
+        axes.plot(profile.etas, profile.median(), color=COLOURS(scale(step_place(step))), linewidth=1.2, zorder=2)
     curve, kept = newest.median(), newest.n_kept()
     axes.plot(newest.etas, curve, color=NEWEST, linewidth=2.2, zorder=3)
     for partial, face in ((False, NEWEST), (True, "white")):
@@ -60,23 +54,6 @@ def formation_figure(formation: Formation, *, title: str | None = None) -> Figur
     )
     mark_discarded(axes, newest.etas, kept == 0)
     if len(formation) > 1:
-        _step_bar(figure, scale, last)
+        place = figure.add_axes((0.855, 0.175, 0.022, 0.71))
+        finish_step_bar(figure.colorbar(ScalarMappable(scale, COLOURS), cax=place, ticks=[]), last, FONT_SIZE - 1)
     return figure
-
-
-def _step_bar(figure: Figure, scale: Normalize, last: int) -> None:
-    """Draw the colour bar of steps, with round steps as its numbers."""
-    bar = figure.colorbar(ScalarMappable(scale, COLOURS), cax=figure.add_axes((0.855, 0.175, 0.022, 0.71)), ticks=[])
-    steps = [0, *(10**k for k in range(12) if 10**k <= max(last, 1))]
-    thinned = [0, *steps[1:][:: max(1, len(steps) // 6)]]
-    bar.set_ticks([float(np.log10(1.0 + step)) for step in thinned], labels=[_short(step) for step in thinned])
-    bar.ax.tick_params(labelsize=FONT_SIZE - 2, length=2)
-    bar.set_label("step", fontsize=FONT_SIZE - 1)
-    bar.outline.set_visible(False)
-
-
-def _short(step: int) -> str:
-    for size, unit in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
-        if step >= size:
-            return f"{step / size:g}{unit}"
-    return str(step)

@@ -23,9 +23,9 @@ from torch import Tensor
 from lit_bump.errors import LitBumpError
 from lit_bump.images.image_files import image_files, image_pixels, read_image
 from lit_bump.images.random_words import random_order
+from lit_bump.measure.validation import PIXEL_SLACK
 
 NAME = re.compile(r"(?!\.+\Z)[A-Za-z0-9_.-]{1,64}")  # safe as a folder and in a logged tag; not "." or ".."
-_ROUNDING = 1e-5  # a resized or blurred image may pass 0 or 1 by this much; it is clipped
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -249,7 +249,7 @@ def raw_pixels(images: Tensor, name: str) -> Float32[Tensor, "image channel heig
     low, high = float(pixels.min()), float(pixels.max())
     if not np.isfinite([low, high]).all():
         raise LitBumpError(f"probe set {name!r} holds NaN or infinite pixels")
-    if low < -_ROUNDING or high > 1 + _ROUNDING:
+    if low < -PIXEL_SLACK or high > 1 + PIXEL_SLACK:
         hint = "give raw images, and mean= and std= to fold the normalisation"
         hint = "divide by 255" if low >= 0 and high > 16 else hint
         raise LitBumpError(f"probe set {name!r} has pixels from {low:.3g} to {high:.3g}, not in [0, 1]: {hint}")

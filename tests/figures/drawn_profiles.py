@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from lit_bump.measure import Formation, Profile, Protocol
 
 
-def drawn_profile(height: float = 0.0, *, n_images: int = 6, n_lost: int = 0, step: int = 0) -> Profile:
+def drawn_profile(
+    height: float = 0.0, *, n_images: int = 6, n_lost: int = 0, step: int = 0, n_rungs: int = 17
+) -> Profile:
     """Return a profile whose first ``n_lost`` rungs keep no image, and the next lacks one image."""
     protocol = Protocol.quick()
+    spacing = protocol.etas[1] / protocol.etas[0]
+    farther = tuple(protocol.etas[-1] * spacing**k for k in range(1, n_rungs - 16))
+    protocol = replace(protocol, etas=(*protocol.etas, *farther))
     etas = np.array(protocol.etas)
     spread = np.exp(0.1 * np.random.default_rng(0).standard_normal((n_images, 1)))
     ratio = 1.0 + height * spread * np.exp(-((np.log10(etas / 4.0) / 0.5) ** 2))

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from lit_bump.callbacks.profile_files import ProfileFiles
-from lit_bump.callbacks.whole_file import whole_file
+from lit_bump.whole_file import whole_file
 from tests.figures.drawn_profiles import drawn_profile
 
 

@@ -1,0 +1,132 @@
+"""A killed command goes on and ends with the same table; what fails is said and stops nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from lit_bump.claims.condition import Condition
+from lit_bump.claims.condition_run import complete, fit_words
+from lit_bump.claims.pool import run_conditions
+from lit_bump.cli_claims import check_claims, train
+from lit_bump.errors import LitBumpError
+from tests.claims.tiny_claims import PROTOCOL, tiny_scale
+
+pytestmark = pytest.mark.filterwarnings("ignore:The number of training batches")
+SCRIPT = Path(__file__).with_name("tiny_claims.py")
+
+
+def start(out: Path) -> subprocess.Popen[bytes]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
+    log = (out.parent / f"{out.name}.log").open("ab")
+    return subprocess.Popen([sys.executable, str(SCRIPT), str(out)], env=environment, stdout=log, stderr=log)
+
+
+def table(out: Path) -> Any:
+    record = json.loads((out / "claims.json").read_text(encoding="utf-8"))
+    profiles = {name: run["profiles"] for name, run in record["conditions"].items()}
+    metrics = {name: run["metrics"] for name, run in record["conditions"].items()}
+    return record["claims"], profiles, metrics
+
+
+@pytest.mark.slow
+def test_killed_at_random_moments_it_goes_on_to_the_same_table(tmp_path: Path) -> None:
+    whole = start(tmp_path / "whole")
+    assert whole.wait(timeout=300) == 0, (tmp_path / "whole.log").read_text(encoding="utf-8")
+    moments = random.Random(time.time_ns())  # other moments in every run of this test
+    killed = 0
+    for _ in range(2):
+        process = start(tmp_path / "killed")
+        try:
+            process.wait(timeout=moments.uniform(8, 25))
+        except subprocess.TimeoutExpired:
+            os.kill(process.pid, signal.SIGKILL)
+            process.wait()
+            killed += 1
+    process = start(tmp_path / "killed")
+    assert process.wait(timeout=300) == 0, (tmp_path / "killed.log").read_text(encoding="utf-8")
+    assert table(tmp_path / "killed") == table(tmp_path / "whole"), f"killed {killed} times"
+    for name in ("report.html", "claims.md", "claims.json", "C2.png", "C4.png"):
+        assert (tmp_path / "killed" / name).stat().st_size > 0
+
+
+def failing(words: list[str], run_name: str) -> Any:
+    """Stand for a training that fails in a child process.
+
+    Raises:
+        LitBumpError: always.
+
+    """
+    raise LitBumpError(f"no {run_name}\ntoday")
+
+
+@pytest.mark.slow
+def test_a_condition_that_fails_is_said_and_those_after_it_are_left(tmp_path: Path) -> None:
+    options = {"train": failing, "protocol": PROTOCOL, "data_dir": None, "extra": ()}
+    failed = run_conditions(tiny_scale(), tmp_path, jobs=2, options=options, console=Console(quiet=True))
+    assert failed == {
+        "resnet18_clean": "no resnet18_clean today",
+        "resnet18_adv": "it starts from resnet18_clean, which failed",
+    }
+    assert "LitBumpError" in (tmp_path / "logs" / "resnet18_clean.log").read_text(encoding="utf-8")
+
+
+def test_a_finished_condition_is_not_trained_again(tmp_path: Path) -> None:
+    condition = tiny_scale().conditions[0]
+    (tmp_path / condition.name).mkdir()
+    result = {"run": "version_0", "checkpoint": "checkpoints/a.ckpt", "metrics": {}}
+    (tmp_path / condition.name / "result.json").write_text(json.dumps(result), encoding="utf-8")
+    assert complete(condition, tmp_path, train=failing, protocol=PROTOCOL) == result
+    words = fit_words(tiny_scale().conditions[1], tmp_path, data_dir=None)
+    assert f"--model.init_from={tmp_path}/resnet18_clean/version_0/checkpoints/a.ckpt" in words
+
+
+def test_a_condition_that_starts_from_an_unfinished_one_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(LitBumpError, match="resnet18_adv starts from resnet18_clean, which is not finished"):
+        fit_words(tiny_scale().conditions[1], tmp_path, data_dir=None)
+
+
+LEARNING = ("--data.n_train=6400", "--trainer.max_epochs=4", "--rprofile.schedule={n_points: 2, per_decade: 4}")
+PERMUTED = (
+    "--data=PermutedLabelsShapesDataModule", "--data.n_train=320", "--trainer.max_epochs=60",
+    "--rprofile.schedule={n_points: 2, per_decade: 4}", "--trainer.check_val_every_n_epoch=20",
+)  # fmt: skip
+
+
+@pytest.mark.slow
+def test_a_broken_pipeline_is_caught(tmp_path: Path) -> None:
+    # The same condition, once as it should be and once with its labels permuted: real trainings, some hundred steps.
+    scale = tiny_scale()
+    verdicts = []
+    for name, options in (("right", LEARNING), ("broken", PERMUTED)):
+        clean = Condition("resnet18_clean", "quickstart.yaml", options, "shapes8", ("shapes8", "shapes8train"))
+        sets = replace(scale.sets, test="shapes8", train="shapes8train")
+        one = replace(scale, conditions=(clean,), sets=sets)
+        console = Console(file=(tmp_path / f"{name}.txt").open("w", encoding="utf-8"), width=200)
+        findings, failed = check_claims(one, tmp_path / name, console=console, jobs=1, protocol={"preset": "quick"})
+        assert not failed
+        verdicts.append({finding.claim: finding for finding in findings})
+    right, broken = verdicts
+    assert broken["C2"].verdict == "does not hold"
+    assert right["C2"].verdict == "undecided"  # the other networks are not there, but nothing contradicts
+    assert any(line.startswith("resnet18, shapes8: bump") for line in right["C2"].measured), right["C2"].measured
+    assert right["C1"].measured[0].startswith("resnet18, step 0")
+
+
+def test_train_is_the_fit_command(tmp_path: Path) -> None:
+    condition = tiny_scale().conditions[0]
+    words = fit_words(condition, tmp_path, data_dir=None, extra=("--trainer.max_steps=1",))
+    trainer = train([*words, "--trainer.enable_progress_bar=false", "--trainer.enable_model_summary=false"], "x")
+    assert trainer.global_step == 1
+    assert (tmp_path / "resnet18_clean" / "version_0" / "config.yaml").is_file()
