@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 
-from lit_bump import cli_configs
+from lit_bump import config_files
 from lit_bump.cli_help import COMMANDS, LISTING_COMMANDS, front_page
 from lit_bump.errors import LitBumpError, nearest
 
@@ -81,7 +81,7 @@ def _run(words: list[str]) -> int:
 
         cli_claims.run_claims(rest)
     else:
-        options, configs = cli_configs.resolve(rest)  # a missing config is said before torch loads
+        options, configs = config_files.resolve(rest)  # a missing config is said before torch loads
         from lit_bump import cli
 
         cli.run_trainer(command, options, run_name=configs[0].stem if configs else command)
@@ -92,11 +92,11 @@ def _list(command: str, rest: list[str]) -> None:
     if rest and rest[0] in {"-h", "--help"}:
         sys.stdout.write(f"usage: python -m lit_bump {command}\n\n{LISTING_COMMANDS[command]}\n")
     elif command == "configs" and len(rest) == 1:
-        sys.stdout.write(cli_configs.find_config(rest[0]).read_text(encoding="utf-8"))
+        sys.stdout.write(config_files.find_config(rest[0]).read_text(encoding="utf-8"))
     elif rest:
         raise LitBumpError(f"{command} takes no argument {rest[-1]!r}")
     elif command == "configs":
-        _print_table("config", {name: cli_configs.summary(path) for name, path in cli_configs.packaged().items()})
+        _print_table("config", {name: config_files.summary(path) for name, path in config_files.packaged().items()})
     else:
         from lit_bump.probes import PROBE_SETS
 

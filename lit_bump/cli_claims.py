@@ -17,7 +17,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from lit_bump import cli_configs
+from lit_bump import config_files
 from lit_bump.claims.claim_figures import claim_figures, save_claim_figures
 from lit_bump.claims.claims_table import as_json, as_markdown, facts, print_findings
 from lit_bump.claims.condition import Condition
@@ -56,7 +56,8 @@ def run_claims(arguments: Sequence[str]) -> None:
     formats = [word for text in options["formats"] for word in text.split(",")]
     checked_formats(formats)
     scale = SCALES[name].for_claims(only) if only else SCALES[name]
-    data_dir = options["data_dir"] and str(Path(options["data_dir"]).resolve())
+    given = options["data_dir"] if scale.needs_data else None
+    data_dir = given and str(Path(given).resolve())
     out, console = Path(options["out"] or f"{name}-claims").resolve(), Console()
     if options["dry_run"]:
         _print_plan(scale, out, data_dir, console)
@@ -132,7 +133,7 @@ def train(words: list[str], run_name: str) -> Any:
     """
     from lit_bump import cli
 
-    return cli.run_trainer("fit", cli_configs.resolve(words)[0], run_name=run_name).trainer
+    return cli.run_trainer("fit", config_files.resolve(words)[0], run_name=run_name).trainer
 
 
 def _parser() -> PageParser:

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lit_bump import cli_configs, load_formation
+from lit_bump import config_files, load_formation
 from lit_bump.__main__ import main
 
-CONFIGS = cli_configs.packaged()
+CONFIGS = config_files.packaged()
 SMALL = (
     "--trainer.max_steps=2",
     "--trainer.limit_val_batches=1",
@@ -64,7 +64,7 @@ def test_config_runs_and_leaves_profiles(
 @pytest.mark.parametrize("name", CONFIGS)
 def test_head_says_what_it_is_and_how_to_run_it(name: str) -> None:
     head = [line for line in CONFIGS[name].read_text(encoding="utf-8").splitlines() if line.startswith("#")]
-    assert cli_configs.summary(CONFIGS[name]).endswith(".")
+    assert config_files.summary(CONFIGS[name]).endswith(".")
     assert any(line.startswith("# Paper:") for line in head)
     assert any(f"python -m lit_bump fit --config {name}.yaml" in line for line in head)
 

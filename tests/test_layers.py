@@ -17,7 +17,7 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parent.parent / "lit_bump"
 ORDER = (
-    ("errors", "whole_file"),
+    ("errors", "whole_file", "config_files"),
     ("measure",),
     ("images",),
     ("networks", "probes", "attacks", "schedules"),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lit_bump import cli_configs
+from lit_bump import config_files
 from tests.callbacks.tiny_run import PlainModule
 
 ROOT = Path(__file__).parents[1]
@@ -31,6 +31,6 @@ def test_python_blocks_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_configs_and_pictures_exist() -> None:
     configs = set(re.findall(r"\b(\w+)\.yaml", TEXT)) - {"config"}
-    assert configs <= set(cli_configs.packaged())
+    assert configs <= set(config_files.packaged())
     for path in re.findall(r"!\[[^]]*\]\(([^)]+)\)", TEXT):
         assert (ROOT / path).is_file()

@@ -41,9 +41,8 @@ def attack_mode(model: object, mode: Mode = "eval") -> Iterator[None]:
     """
     parts = list(model.modules()) if isinstance(model, nn.Module) else []
     modes = [(part, part.training) for part in parts]
-    buffers = (
-        [(b, b.detach().clone()) for b in model.buffers()] if isinstance(model, nn.Module) and mode == "train" else []
-    )
+    moving = [buffer for part in parts for buffer in part.buffers(recurse=False)] if mode == "train" else []
+    buffers = [(buffer, buffer.detach().clone()) for buffer in moving]
     try:
         if mode == "eval":
             for part in parts:

@@ -153,7 +153,7 @@ def attacked(
             if best is None or greatest is None:
                 best, greatest = perturbation, reached
             else:
-                better = ~(reached <= greatest)  # NaN counts as an attack that worked
+                better = reached.isnan() | (reached > greatest)  # NaN counts as an attack that worked
                 best = torch.where(better.view(-1, *[1] * (images.ndim - 1)), perturbation, best)
                 greatest = torch.where(better, reached, greatest)
         assert best is not None
@@ -182,6 +182,10 @@ def _losses(model: Callable[..., Any], images: Tensor, perturbation: Tensor, tar
 def _check_pixels(images: Tensor) -> None:
     if not images.is_floating_point():
         raise LitBumpError(f"an attack expects float images in [0, 1], not {images.dtype}: divide bytes by 255")
+    if (
+        images.dtype == torch.float16
+    ):  # the gradient of a confident model underflows to 0, and nothing would be attacked
+        raise LitBumpError("an attack cannot run in float16: use precision 16-mixed or bf16, or give float32 images")
     if images.numel():
         low, high = (float(value) for value in torch.aminmax(images.detach()))
         if not (low >= -PIXEL_SLACK and high <= 1 + PIXEL_SLACK):

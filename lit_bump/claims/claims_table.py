@@ -75,7 +75,8 @@ def as_markdown(findings: Sequence[Finding], scale: Scale, evidence: Evidence) -
         minutes = (of_run.get("trained_seconds", 0) + of_run.get("measured_seconds", 0)) / 60
         shown = [metrics.get(key) for key in ("train/accuracy", "val/accuracy", "val/robust_accuracy")]
         cells_of_run = ["" if value is None else f"{value:.3f}" for value in shown]
-        lines.append(f"| {name} | {of_run.get('steps', '')} | {' | '.join(cells_of_run)} | {minutes:.1f} |")
+        more = "+" if of_run.get("was_resumed") else ""  # the time of the part before it was interrupted is not known
+        lines.append(f"| {name} | {of_run.get('steps', '')} | {' | '.join(cells_of_run)} | {minutes:.1f}{more} |")
     return "\n".join(lines) + "\n"
 
 
@@ -93,11 +94,14 @@ def facts(scale: Scale, evidence: Evidence) -> list[str]:
     profiles = [f.profiles[-1] for of_run in evidence.formations.values() for f in of_run.values() if len(f)]
     if not profiles:
         return ["Nothing was measured."]
-    context = profiles[0].context
     versions = sorted({str(of_run["torch"]) for of_run in evidence.facts.values() if "torch" in of_run})
+    n_images = sorted({profile.n_images for profile in profiles})
+    devices = sorted({str(profile.context.get("device", "cpu")) for profile in profiles})
+    protocols = dict.fromkeys(str(profile.protocol) for profile in profiles)
     return [
-        f"One run of each condition; medians over {profiles[0].n_images} images, 90 % intervals over the images.",
-        f"Protocol: {profiles[0].protocol}. Measured on {context.get('device', 'cpu')}, torch {', '.join(versions)}.",
+        f"One run of each condition; medians over {' or '.join(map(str, n_images))} images, 90 % intervals over them.",
+        f"Protocol: {'; '.join(protocols)}.",
+        f"Measured on {', '.join(devices)}, torch {', '.join(versions) or 'unknown'}.",
     ]
 
 

@@ -14,18 +14,21 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from dataclasses import asdict
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock
 
+from lit_bump import config_files
 from lit_bump.claims.condition import Condition
 from lit_bump.claims.evidence import RESULT, read_result
 from lit_bump.errors import LitBumpError
 from lit_bump.whole_file import whole_file
 
 Train = Callable[[list[str], str], Any]  # words after ``fit`` and the run's name -> the Trainer after its run
+MADE_OF = "made_of.json"
 TRAINED = "trained.json"  # written when training has ended and measuring has not
 ACCURACY = "train/accuracy"
 _POLL = 2.0  # seconds between two looks at the parent process
@@ -93,6 +96,7 @@ def complete(
 
         if threads is not None:
             torch.set_num_threads(threads)
+        _write(own / MADE_OF, made_of(condition, protocol, extra))
         result = _read(own / TRAINED)
         if result is None:
             result = _trained(train, condition, folder, data_dir, extra)
@@ -103,6 +107,45 @@ def complete(
         result["measured_seconds"] = time.perf_counter() - began
         _write(own / RESULT, result)
     return result
+
+
+def made_of(condition: Condition, protocol: Any, extra: tuple[str, ...]) -> dict[str, Any]:
+    """Return all that a condition's result depends on, but for the versions of the software.
+
+    Args:
+        condition: which one.
+        protocol: of the measurements after training.
+        extra: options for all conditions.
+
+    Returns:
+        Plain values.
+
+    """
+    text = config_files.find_config(condition.config).read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    made = {**asdict(condition), "protocol": protocol, "extra": extra, "config": lines}
+    plain: dict[str, Any] = json.loads(json.dumps({name: made[name] for name in made if name != "cost"}))
+    return plain
+
+
+def check_made_of(condition: Condition, folder: Path, *, protocol: Any, extra: tuple[str, ...] = ()) -> None:
+    """Refuse to go on with what was begun with other options.
+
+    Args:
+        condition: which one.
+        folder: of all conditions.
+        protocol: of the measurements after training.
+        extra: options for all conditions.
+
+    Raises:
+        LitBumpError: if the condition's folder was made with another config, other options or another protocol.
+
+    """
+    before, now = _read(folder / condition.name / MADE_OF), made_of(condition, protocol, extra)
+    if before is not None and before != now:
+        name = next(name for name in now if now[name] != before.get(name))
+        where = folder / condition.name
+        raise LitBumpError(f"{where} was made with another {name}: give another --out, or remove it")
 
 
 def complete_in_child(
@@ -150,20 +193,23 @@ def _trained(
     if (
         checkpoint and ACCURACY not in trainer.callback_metrics
     ):  # killed after the last epoch: nothing was left to train
+        checkpoint = None
         trainer = train(words, condition.name)
     seconds = time.perf_counter() - began
-    log_dir = Path(str(trainer.log_dir))
-    last = (
-        Path("checkpoints") / f"step_{trainer.global_step:08d}.ckpt"
-    )  # an epoch's checkpoint may be of an earlier step
+    log_dir, metrics = Path(str(trainer.log_dir)), dict(trainer.callback_metrics)
+    # the checkpoint and the accuracy of an epoch may be of an earlier step
+    last = Path("checkpoints") / f"step_{trainer.global_step:08d}.ckpt"
     trainer.save_checkpoint(log_dir / last, weights_only=True)
-    metrics = {name: float(value) for name, value in trainer.callback_metrics.items()}
+    step = trainer.global_step
+    trainer.validate(trainer.lightning_module, datamodule=trainer.datamodule, verbose=False)
+    metrics = {name: float(value) for name, value in {**metrics, **trainer.callback_metrics}.items()}
     return {
         "condition": condition.name,
         "command": f"python -m lit_bump fit {' '.join(words)}",
         "run": log_dir.name,
         "checkpoint": last.as_posix(),
-        "steps": trainer.global_step,
+        "steps": step,
+        "was_resumed": checkpoint is not None,  # the seconds are then those of the last part
         "metrics": {name: value for name, value in metrics.items() if math.isfinite(value)},
         "trained_seconds": seconds,
     }

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 Verdict = Literal["holds", "does not hold", "undecided"]
+Part = tuple[str, Verdict]  # one piece of evidence in words, and what it says of the claim
 
 
 @dataclass(frozen=True)

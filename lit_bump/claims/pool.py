@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from lit_bump.claims.condition import Condition
-from lit_bump.claims.condition_run import complete_in_child
+from lit_bump.claims.condition_run import check_made_of, complete_in_child
 from lit_bump.claims.evidence import read_result
 from lit_bump.claims.scale import Scale
 
@@ -39,7 +39,12 @@ def run_conditions(scale: Scale, out: Path, *, jobs: int, options: dict[str, Any
     Returns:
         What went wrong, by condition; empty if nothing did.
 
+    Raises:
+        LitBumpError: if a condition's folder was made with other options.
+
     """
+    for condition in scale.conditions:
+        check_made_of(condition, out / RUNS, protocol=options["protocol"], extra=options["extra"])
     missing = [c for c in scale.conditions if read_result(out / RUNS / c.name) is None]
     done = {c.name for c in scale.conditions} - {c.name for c in missing}
     if done:

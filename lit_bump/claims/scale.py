@@ -111,7 +111,16 @@ def _laptop() -> Scale:
     memorising = ("--data.n_train=1000", "--trainer.max_epochs=48", *_ENDS)
     conditions = (
         of("resnet18_clean", "quickstart", "compared", 2.5, *clean),
-        of("vgg16_clean", "quickstart", "clean", 3.0, *clean, "--model.network=vgg16", "--model.width=16"),
+        of(
+            "vgg16_clean",
+            "quickstart",
+            "clean",
+            3.0,
+            *clean,
+            "--model.network=vgg16",
+            "--model.width=16",
+            "--model.lr=0.02",
+        ),
         of("wrn_clean", "quickstart", "clean", 4.5, *clean, "--model.network=wrn28x10", "--model.lr=0.1"),
         of("resnet18_blur1", "quickstart", "blur", 2.3, *blurred, "--data.sigma=1"),
         of("resnet18_blur2", "quickstart", "blur", 2.3, *blurred, "--data.sigma=2"),

@@ -7,7 +7,8 @@ Attacks draw from seeds of their own: the global random streams stay those of cl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -17,7 +18,6 @@ from jaxtyping import Float
 from lightning.pytorch import LightningModule
 from torch import Tensor
 from torch.nn import functional
-from torchmetrics import MeanMetric
 
 from lit_bump.attacks import PGD, attack_mode, attacked
 from lit_bump.attacks.attack_mode import Mode
@@ -36,10 +36,11 @@ _OPTIONS = (
 class AdversarialMixin(LightningModule):
     """Train on attacked images, and log ``val/robust_accuracy`` and ``test/robust_accuracy``. Put it left of a module.
 
-    A module of one's own needs ``forward`` (images in [0, 1] -> logits), takes its training images from
-    ``self.training_images(batch)`` instead of ``batch[0]``, and has batches of images and labels. For ``trades`` it
-    takes its loss from ``self.training_loss(logits, labels)``. An image counts as robust where the model is right on
-    it and stays right under attack, so robust accuracy is never above clean accuracy.
+    A module of one's own needs ``forward`` (images in [0, 1] -> logits), and takes its training images from
+    ``self.training_images(batch)`` instead of ``batch[0]``; for ``trades`` also its loss from
+    ``self.training_loss(logits, labels)``. Where batches are no pairs of images and labels, it overrides
+    ``images_and_labels``. An image counts as robust where the model is right on it and stays right under attack, so
+    robust accuracy is never above ``val/attacked_accuracy``, the clean accuracy of the same images.
 
     Args:
         args: of the module.
@@ -95,6 +96,8 @@ class AdversarialMixin(LightningModule):
                 raise LitBumpError(f"{name} is {count}; it must be at least 0")
         # Plain types, whatever NumPy scalars came in: a checkpoint must load with weights_only.
         eps, beta, attack_steps, eval_steps = float(eps), float(beta), int(attack_steps), int(eval_steps)
+        eps_warmup, eval_restarts, attack_seed = int(eps_warmup), int(eval_restarts), int(attack_seed)
+        eval_batches = None if eval_batches is None else int(eval_batches)
         attack_step_size = None if attack_step_size is None else float(attack_step_size)
         self.save_hyperparameters(*_OPTIONS)
         steps = 1 if method == "fast" else attack_steps
@@ -103,8 +106,8 @@ class AdversarialMixin(LightningModule):
         self.attack = PGD(norm, eps, steps, length, mode=attack_mode)
         self.evaluation_attack = PGD(norm, eps, eval_steps, restarts=eval_restarts)
         self.eps_warmup, self.eval_batches, self.attack_seed = eps_warmup, eval_batches, attack_seed
-        self.val_robust, self.test_robust = MeanMetric(), MeanMetric()
         self._attacked: Tensor | None = None
+        self._was_asked = False
         self._at_step = (-2, 0)
 
     def training_attack(self) -> PGD:
@@ -115,22 +118,22 @@ class AdversarialMixin(LightningModule):
         share = (self.trainer.global_step + 1) / self.eps_warmup
         return replace(whole, eps=share * whole.eps, step_size=share * whole.length)
 
-    def training_images(self, batch: Sequence[Tensor]) -> Float[Tensor, "image channel height width"]:
+    def training_images(self, batch: Any) -> Float[Tensor, "image channel height width"]:
         """Return the images that the training loss sees.
 
         Args:
-            batch: images in [0, 1] pixels and labels of one training step.
+            batch: images in [0, 1] pixels and labels of one training step, as ``images_and_labels`` reads them.
 
         Returns:
             Attacked images, in the order of the labels; the clean ones for ``trades``, whose loss knows the others.
 
         """
-        images, labels = batch[0], batch[1]
-        attack, seed = self.training_attack(), self._seed()
+        images, labels = self.images_and_labels(batch)
+        attack, seed, self._was_asked = self.training_attack(), self._seed(), True
         if self.method != "trades":
             return attacked(self, images, labels, attack, seed=seed)
-        probabilities = _predicted(self, images, attack.mode)
-        self._attacked = attacked(self, images, probabilities, attack, seed=seed, loss=_divergence)
+        clean = _predicted(self, images, attack.mode)
+        self._attacked = attacked(self, images, clean, attack, seed=seed, loss=_divergence)
         return images
 
     def training_loss(self, logits: Float[Tensor, "image label"], labels: Tensor) -> Tensor:
@@ -148,10 +151,50 @@ class AdversarialMixin(LightningModule):
         loss: Tensor = own(logits, labels)
         if self._attacked is not None:
             near, self._attacked = self._attacked, None
-            loss = loss + self.beta * _divergence(self(near), logits.softmax(dim=1)).mean()
+            loss = loss + self.beta * _divergence(self(near), logits.float().log_softmax(dim=1)).mean()
         return loss
 
-    def validation_step(self, batch: Sequence[Tensor], batch_idx: int, *args: Any) -> Any:
+    def images_and_labels(self, batch: Any) -> tuple[Tensor, Tensor]:
+        """Return the images and labels of a batch; override where it is no pair of them.
+
+        Args:
+            batch: as the loader gives it.
+
+        Returns:
+            Images in [0, 1] pixels, and their classes.
+
+        Raises:
+            LitBumpError: if the batch is no pair.
+
+        """
+        if not isinstance(batch, (tuple, list)) or len(batch) < 2:
+            name = type(self).__name__
+            raise LitBumpError(f"a batch is a {type(batch).__name__}, no pair: override images_and_labels in {name}")
+        return batch[0], batch[1]
+
+    def on_train_batch_end(self, outputs: Any, batch: Any, batch_idx: int) -> None:
+        """Refuse to go on training on clean images unnoticed.
+
+        Args:
+            outputs: of the step.
+            batch: of the step.
+            batch_idx: of the step.
+
+        Raises:
+            LitBumpError: if the module's step has not asked for the attacked images, or has left them out of its loss.
+
+        """
+        super().on_train_batch_end(outputs, batch, batch_idx)
+        name = type(self).__name__
+        if not self._was_asked:
+            raise LitBumpError(f"{name} trained on clean images: take them from self.training_images(batch)")
+        if self._attacked is not None:
+            raise LitBumpError(
+                f"{name} left the attack out of its loss: take it from self.training_loss(logits, labels)"
+            )
+        self._was_asked = False
+
+    def validation_step(self, batch: Any, batch_idx: int, *args: Any) -> Any:
         """Run the module's own step, then log the robust accuracy of the batch.
 
         Args:
@@ -163,11 +206,11 @@ class AdversarialMixin(LightningModule):
             What the module's own step returns.
 
         """
-        outcome = super().validation_step(batch, batch_idx, *args)
-        self._log_robustness(batch, batch_idx, "val", self.val_robust)
+        outcome = _own_step(super().validation_step, batch, batch_idx, *args)
+        self._log_robustness(batch, batch_idx, "val")
         return outcome
 
-    def test_step(self, batch: Sequence[Tensor], batch_idx: int, *args: Any) -> Any:
+    def test_step(self, batch: Any, batch_idx: int, *args: Any) -> Any:
         """Run the module's own step, then log the robust accuracy of the batch.
 
         Args:
@@ -179,26 +222,21 @@ class AdversarialMixin(LightningModule):
             What the module's own step returns.
 
         """
-        outcome = super().test_step(batch, batch_idx, *args)
-        self._log_robustness(batch, batch_idx, "test", self.test_robust)
+        outcome = _own_step(super().test_step, batch, batch_idx, *args)
+        self._log_robustness(batch, batch_idx, "test")
         return outcome
 
-    def _log_robustness(self, batch: Sequence[Tensor], batch_idx: int, stage: str, metric: MeanMetric) -> None:
+    def _log_robustness(self, batch: Any, batch_idx: int, stage: str) -> None:
         if self.eval_batches is not None and batch_idx >= self.eval_batches:
             return
-        images, labels = batch[0], batch[1]
+        images, labels = self.images_and_labels(batch)
         seed = _mixed(self.attack_seed, 1, batch_idx, self.global_rank)  # the same in every epoch: a fixed attack
         near = attacked(self, images, labels, self.evaluation_attack, seed=seed)
-        right = (self(images).argmax(dim=1) == labels) & (self(near).argmax(dim=1) == labels)
-        metric.update(right.float())
-        self.log(
-            f"{stage}/robust_accuracy",
-            metric,
-            on_step=False,
-            on_epoch=True,
-            prog_bar=stage == "val",
-            batch_size=len(images),
-        )
+        right = self(images).argmax(dim=1) == labels
+        robust = right & (self(near).argmax(dim=1) == labels)
+        for name, value in (("attacked_accuracy", right), ("robust_accuracy", robust)):
+            shown = stage == "val" and value is robust
+            self.log(f"{stage}/{name}", value.float().mean(), prog_bar=shown, sync_dist=True, batch_size=len(images))
 
     def _seed(self) -> int:
         """Return a seed that no other batch, process or step of the run has, the same when the run is resumed."""
@@ -212,16 +250,25 @@ class AdversarialClassifierModule(AdversarialMixin, ClassifierModule):
     """Train a classifier on attacked images: ``AdversarialMixin`` over ``ClassifierModule``."""
 
 
+def _own_step(step: Callable[..., Any], batch: Any, *numbers: int) -> Any:
+    """Return what a module's own step returns, given as many numbers (of the batch, of the loader) as it takes."""
+    parameters = inspect.signature(step).parameters.values()
+    if any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in parameters):
+        return step(batch, *numbers)
+    return step(batch, *numbers[: len(parameters) - 1])
+
+
 def _predicted(module: Any, images: Tensor, mode: Mode) -> Tensor:
-    """Return the probabilities on clean images, which the attack of TRADES moves away from."""
+    """Return the log probabilities of clean images, which the attack of TRADES moves away from."""
     with attack_mode(module, mode), torch.no_grad():
-        probabilities: Tensor = module(images).float().softmax(dim=1)
-    return probabilities
+        log_probabilities: Tensor = module(images).float().log_softmax(dim=1)
+    return log_probabilities
 
 
-def _divergence(logits: Tensor, probabilities: Tensor) -> Tensor:
-    """Return KL(probabilities || softmax of logits) of every image."""
-    return functional.kl_div(logits.float().log_softmax(dim=1), probabilities.float(), reduction="none").sum(dim=1)
+def _divergence(logits: Tensor, clean: Tensor) -> Tensor:
+    """Return KL(clean || softmax of logits) of every image, from log probabilities: none of them underflows."""
+    moved = logits.float().log_softmax(dim=1)
+    return functional.kl_div(moved, clean, reduction="none", log_target=True).sum(dim=1)
 
 
 def _mixed(*words: int) -> int:

@@ -63,7 +63,8 @@ class ClassifierModule(LightningModule):
         weight_decay: on every parameter, BatchNorm's included, at least 0; the paper's is 5e-4.
         label_smoothing: of the training loss, in [0, 1); the paper has none.
         channels_last: keep convolution weights and images in the memory format that most devices convolve fastest.
-        init_from: checkpoint of a trained module of the same network; training starts from its weights, at step 0.
+        init_from: checkpoint of a trained module of the same network; training starts from its weights, at step 0. Not
+            read where a run is resumed, or the module itself was loaded from a checkpoint.
 
     Raises:
         LitBumpError: if a value is out of range, the network is unknown, or ``width`` is given with a module.
@@ -128,8 +129,9 @@ class ClassifierModule(LightningModule):
         if isinstance(there, int) and there > self.num_classes:
             name = type(data).__name__
             raise LitBumpError(f"num_classes={self.num_classes}, but {name} has {there} classes: give at least {there}")
-        if stage == "fit" and self.init_from is not None:
+        if stage == "fit" and self.init_from is not None and getattr(self._trainer, "ckpt_path", None) is None:
             load_network(self.network, self.init_from)
+            self.init_from = None  # once: a second fit goes on with what the first has learnt
 
     def forward(self, images: Float[Tensor, "image channel height width"]) -> Float[Tensor, "image label"]:
         """Return the logits.
@@ -288,6 +290,7 @@ class ClassifierModule(LightningModule):
             LitBumpError: if the checkpoint names no network, but this module has one by name.
 
         """
+        self.init_from = None  # the checkpoint's weights are those to go on with
         saved = checkpoint.get("hyper_parameters")
         if isinstance(saved, dict) and "network" not in saved and "network" in self.hparams:
             raise LitBumpError("this checkpoint's network was given as a module: pass it again as network=...")

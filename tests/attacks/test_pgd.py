@@ -214,6 +214,12 @@ def test_images_that_are_normalised_or_integers_are_refused() -> None:
         attacked(Tiny(), (images * 255).to(torch.uint8), labels, PGD(), seed=0)
 
 
+def test_float16_is_refused_where_gradients_would_vanish() -> None:
+    images, labels = batch()
+    with pytest.raises(LitBumpError, match="cannot run in float16: use precision 16-mixed or bf16"):
+        attacked(Tiny(), images.half(), labels, PGD(), seed=0)
+
+
 def test_loss_without_a_value_an_image_is_refused() -> None:
     images, labels = batch()
     with pytest.raises(LitBumpError, match=r"shape \(\): give a value an image"):

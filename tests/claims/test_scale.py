@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lit_bump import cli_configs
+from lit_bump import config_files
 from lit_bump.claims.scale import REGIMES_OF, SCALES, Scale
 from lit_bump.errors import LitBumpError
 from lit_bump.probes import PROBE_SETS
@@ -15,7 +15,7 @@ def test_conditions_have_configs_and_start_from_others_of_the_scale(scale: Scale
     names = [condition.name for condition in scale.conditions]
     assert len(names) == len(set(names))
     for condition in scale.conditions:
-        assert condition.config.removesuffix(".yaml") in cli_configs.packaged()
+        assert condition.config.removesuffix(".yaml") in config_files.packaged()
         assert condition.init_from is None or condition.init_from in names
         assert condition.cost > 0
         assert scale.sets.test in condition.probes

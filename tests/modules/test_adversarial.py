@@ -238,6 +238,88 @@ def test_users_own_module_takes_the_mixin(method: Method) -> None:
     assert 0 <= float(metrics["val/robust_accuracy"]) <= float(metrics["val/accuracy"])
 
 
+class Forgetful(AdversarialMixin, Own):
+    """A module whose step was never changed."""
+
+    def training_step(self, batch: Any, batch_idx: int) -> Tensor:
+        """Return the loss on clean images."""
+        return nn.functional.cross_entropy(self(batch[0]), batch[1])
+
+
+class WithoutItsLoss(AdversarialMixin, Own):
+    """A module that takes the images and not the loss, which is all of TRADES."""
+
+    def training_step(self, batch: Any, batch_idx: int) -> Tensor:
+        """Return the loss without the attack."""
+        return nn.functional.cross_entropy(self(self.training_images(batch)), batch[1])
+
+
+def test_training_on_clean_images_unnoticed_is_refused() -> None:
+    with pytest.raises(LitBumpError, match=r"Forgetful trained on clean images: take them from self\.training_images"):
+        trainer().fit(Forgetful(), loader())
+    with pytest.raises(LitBumpError, match=r"left the attack out of its loss: take it from self\.training_loss"):
+        trainer().fit(WithoutItsLoss(method="trades", attack_steps=1), loader())
+
+
+class DictBatches(AdversarialMixin, Own):
+    """A module whose batches are dicts."""
+
+    def images_and_labels(self, batch: Any) -> tuple[Tensor, Tensor]:
+        """Return what the dict holds."""
+        return batch["image"], batch["label"]
+
+    def training_step(self, batch: Any, batch_idx: int) -> Tensor:
+        """Return the loss of a batch."""
+        return self.training_loss(self(self.training_images(batch)), batch["label"])
+
+
+class BatchAlone(Own):
+    """A module whose validation step takes no number, which Lightning allows."""
+
+    def validation_step(self, batch: Any) -> None:  # type: ignore[override]
+        """Log nothing."""
+
+
+class BatchAloneAdversarial(AdversarialMixin, BatchAlone):  # type: ignore[misc]
+    """The same, adversarially."""
+
+
+def test_dict_batches_and_steps_without_numbers_are_taken() -> None:
+    images, labels = images_and_labels()
+    rows = [{"image": image, "label": label} for image, label in zip(images, labels, strict=True)]
+    runner = trainer()
+    runner.fit(DictBatches(attack_steps=1), DataLoader(rows, batch_size=8))  # type: ignore[arg-type]
+    with pytest.raises(LitBumpError, match="a batch is a dict, no pair: override images_and_labels in OwnAdversarial"):
+        OwnAdversarial().images_and_labels({"image": images})
+    assert "val/robust_accuracy" in trainer().validate(BatchAloneAdversarial(eval_steps=1), loader(), verbose=False)[0]
+
+
+def test_several_loaders_keep_apart() -> None:
+    images, _ = images_and_labels()
+    module = OwnAdversarial(eps=0.0, eval_steps=1)
+    right = module(images).argmax(dim=1)
+    loaders = [DataLoader(TensorDataset(images, wanted), batch_size=8) for wanted in (right, (right + 1) % 3)]
+    outcome: dict[str, float] = {}
+    for one in trainer().validate(module, loaders, verbose=False):
+        outcome |= one
+    assert outcome["val/robust_accuracy/dataloader_idx_0"] == 1
+    assert outcome["val/robust_accuracy/dataloader_idx_1"] == 0
+
+
+def test_robust_accuracy_stands_beside_the_clean_one_of_the_same_images() -> None:
+    outcome = trainer().validate(small(eps=1.0, eval_batches=1), loader(), verbose=False)[0]
+    assert outcome["val/robust_accuracy"] <= outcome["val/attacked_accuracy"]
+
+
+def test_trades_of_a_certain_model_has_finite_gradients() -> None:
+    logits = torch.tensor([[200.0, -200.0, -200.0]], requires_grad=True)
+    module = small(method="trades")
+    module._attacked = torch.rand(1, 3, 16, 16)
+    loss = module.training_loss(logits, torch.tensor([0]))
+    (gradient,) = torch.autograd.grad(loss, logits)
+    assert bool(gradient.isfinite().all())
+
+
 def test_checkpoint_holds_the_attack_and_loads_without_the_command_line(tmp_path: Path) -> None:
     module = small(method="trades", norm="Linf", eps=0.03, beta=3.0)
     runner = trainer(max_steps=1, max_epochs=-1)

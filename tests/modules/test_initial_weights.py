@@ -44,6 +44,26 @@ def test_setup_loads_for_training_alone(checkpoint: Path) -> None:
     assert torch.equal(module.network.state_dict()[name], network(1).state_dict()[name])
 
 
+def test_weights_are_taken_once_and_never_over_those_of_a_checkpoint(checkpoint: Path, tmp_path: Path) -> None:
+    module = ClassifierModule("resnet18", width=4, init_from=str(checkpoint))
+    module.setup("fit")
+    with torch.no_grad():
+        for parameter in module.network.parameters():
+            parameter.add_(1.0)  # what training would change
+    learnt = {name: tensor.clone() for name, tensor in module.network.state_dict().items()}
+    module.setup("fit")
+    assert all(torch.equal(tensor, learnt[name]) for name, tensor in module.network.state_dict().items())
+    saved = tmp_path / "tuned.ckpt"
+    hparams = dict(module.hparams)
+    torch.save(
+        {"state_dict": module.state_dict(), "hyper_parameters": hparams, "pytorch-lightning_version": "2.6.4"}, saved
+    )
+    again = ClassifierModule.load_from_checkpoint(saved, weights_only=True)
+    checkpoint.unlink()  # the source may be gone by then
+    again.setup("fit")
+    assert all(torch.equal(tensor, learnt[name]) for name, tensor in again.network.state_dict().items())
+
+
 def test_another_network_is_refused_and_nothing_is_changed(checkpoint: Path) -> None:
     mine = network(0, width=8)
     before = {name: tensor.clone() for name, tensor in mine.state_dict().items()}
