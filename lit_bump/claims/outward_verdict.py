@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from lit_bump.claims.finding import Part, Verdict
+from lit_bump.claims.peak_verdicts import in_short
 from lit_bump.measure import Profile
 from lit_bump.measure.bump import CONFIDENCE, N_RESAMPLES, median_over_images
 
@@ -36,18 +37,18 @@ def _place(name: str, clean: Profile, robust: Profile) -> Part:
     before, after = clean.bump(), robust.bump()
     of_clean = f"the clean {before.eta:.3g}"
     if before.verdict != "bump":
-        return f"{name}: {after}; clean {before}", "undecided"
+        return f"{name}: {in_short(after)}; clean {in_short(before)}", "undecided"
     if after.verdict == "rising" and (last := _rises_to(robust)) is not None:
         factor = last / 10 ** before.log10_eta_interval[1]
         sure: Verdict = "holds" if factor > 1 else "undecided"
-        return f"{name}: {after}; the peak is more than {factor:.3g} times outward of {of_clean}", sure
+        return f"{name}: {in_short(after)}; the peak is more than {factor:.3g} times outward of {of_clean}", sure
     if after.verdict != "bump":
-        return f"{name}: {after}; clean {before}", "undecided"
+        return f"{name}: {in_short(after)}; clean {in_short(before)}", "undecided"
     least = 10 ** (after.log10_eta_interval[0] - before.log10_eta_interval[1])
     most = 10 ** (after.log10_eta_interval[1] - before.log10_eta_interval[0])
     verdict: Verdict = "holds" if least > 1 else "does not hold" if most < 1 else "undecided"
     factor = after.eta / before.eta
-    return f"{name}: {after}; {factor:.3g} [{least:.3g}, {most:.3g}] times outward of {of_clean}", verdict
+    return f"{name}: {in_short(after)}; {factor:.3g} [{least:.3g}, {most:.3g}] times outward of {of_clean}", verdict
 
 
 def _rises_to(profile: Profile) -> float | None:

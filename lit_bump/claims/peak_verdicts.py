@@ -7,14 +7,28 @@ that there is none needs more: its interval must leave no room for one.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from lit_bump.claims.finding import Part, Verdict
-from lit_bump.measure import Formation, Profile
+from lit_bump.measure import Bump, Formation, Profile
 
 NO_PEAK = 2.0  # the interval of the largest ratio must stay below it; trained networks peak at several times that
 EARLY = 0.5  # share of training: at steady growth the log height would be half-way only there
+
+
+def in_short(bump: Bump) -> str:
+    """Return a bump in words, without why it is not one: the claim's text says what was asked.
+
+    Args:
+        bump: of any verdict.
+
+    Returns:
+        One line.
+
+    """
+    return str(bump if bump.verdict == "undefined" else replace(bump, reason=""))
 
 
 def no_peak(label: str, profile: Profile | None, probe: str, *, may_rise: bool = False) -> Part:
@@ -38,7 +52,7 @@ def no_peak(label: str, profile: Profile | None, probe: str, *, may_rise: bool =
         verdict = "does not hold"
     elif (bump.verdict == "none" and bump.height_interval[1] < NO_PEAK) or (bump.verdict == "rising" and may_rise):
         verdict = "holds"
-    return f"{label}, {probe}: {bump}", verdict
+    return f"{label}, {probe}: {in_short(bump)}", verdict
 
 
 def has_peak(label: str, profile: Profile | None, probe: str) -> Part:
@@ -61,7 +75,7 @@ def has_peak(label: str, profile: Profile | None, probe: str) -> Part:
         verdict = "holds"
     elif bump.verdict == "none" and bump.height_interval[1] < NO_PEAK:
         verdict = "does not hold"
-    return f"{label}, {probe}: {bump}", verdict
+    return f"{label}, {probe}: {in_short(bump)}", verdict
 
 
 def forms_early(label: str, formation: Formation | None) -> Part:

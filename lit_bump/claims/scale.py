@@ -78,9 +78,9 @@ class Scale:
 _ENDS = ("--rprofile.schedule={n_points: 2, per_decade: 4}",)  # step 0 and the last
 
 
-def _formation(total: int) -> tuple[str, ...]:
+def _formation(total: int, shares: tuple[float, ...] = (0.03, 0.1, 0.2, 0.33, 0.5, 0.75)) -> tuple[str, ...]:
     """Return the option that measures step 0, some shares of a training of known length, and its end."""
-    steps = [0, *(round(share * total) for share in (0.03, 0.1, 0.2, 0.33, 0.5, 0.75)), total]
+    steps = [0, *(round(share * total) for share in shares), total]
     return (f"--rprofile.schedule={{steps: {steps}, per_decade: 4}}",)
 
 
@@ -140,15 +140,16 @@ def _cifar_small() -> Scale:
         return Condition(name, f"{config}.yaml", (*short, *options), sets.test, grid[probes], cost=cost, **more)
 
     steps = ("--trainer.max_epochs=-1", "--trainer.max_steps=2500")
+    formation = _formation(2500, (0.03, 0.1, 0.33))  # a measurement of 32 images takes as long as 100 steps
     memorising = ("--data.subset=5000", "--model.lr=0.05", "--trainer.max_epochs=40", *_ENDS)
     adversarial = (
         *("--model.attack_steps=2", "--model.lr=0.05", "--model.eval_batches=8"),
         *("--trainer.max_epochs=-1", "--trainer.max_steps=350", *_ENDS),
     )
     conditions = (
-        of("resnet18_clean", "resnet18_clean", "compared", 12.0, *steps, *_formation(2500)),
-        of("vgg16_clean", "vgg16_clean", "clean", 12.0, *steps, *_formation(2500), "--model.lr=0.05"),
-        of("wrn_clean", "wrn_clean", "clean", 20.0, *steps, *_formation(2500)),
+        of("resnet18_clean", "resnet18_clean", "compared", 12.0, *steps, *formation),
+        of("vgg16_clean", "vgg16_clean", "clean", 12.0, *steps, *formation, "--model.lr=0.02"),
+        of("wrn_clean", "wrn_clean", "clean", 20.0, *steps, *formation),
         of("resnet18_blur1", "resnet18_blur1", "blur", 9.0, *steps, *_ENDS),
         of("resnet18_blur2", "resnet18_blur2", "blur", 9.0, *steps, *_ENDS),
         of("resnet18_randlabel", "resnet18_randlabel", "control", 9.0, *memorising),
