@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from lit_bump.errors import LitBumpError
 from lit_bump.modules import AdversarialClassifierModule, AdversarialMixin, ClassifierModule
 from lit_bump.modules.adversarial import Method
+from tests.conftest import RunPython
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::lightning.pytorch.utilities.warnings.PossibleUserWarning"),
@@ -318,6 +320,16 @@ def test_trades_of_a_certain_model_has_finite_gradients() -> None:
     loss = module.training_loss(logits, torch.tensor([0]))
     (gradient,) = torch.autograd.grad(loss, logits)
     assert bool(gradient.isfinite().all())
+
+
+def test_two_processes_attack_from_seeds_of_their_own_and_agree_on_the_evaluation(run_python: RunPython) -> None:
+    done = run_python("-m", "tests.modules.adversarial_processes", OMP_NUM_THREADS="1")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("REPORT"))[6:])
+    seeds = [seed for of_process in report["seeds"] for seed in of_process]
+    assert len(seeds) == len(set(seeds)) == 4
+    assert report["metrics"]["val/robust_accuracy"] <= report["metrics"]["val/attacked_accuracy"]
+    assert report["metrics"]["val/attacked_accuracy"] == pytest.approx(report["metrics"]["val/accuracy"])
 
 
 def test_checkpoint_holds_the_attack_and_loads_without_the_command_line(tmp_path: Path) -> None:
