@@ -110,11 +110,11 @@ def test_a_condition_that_starts_from_an_unfinished_one_is_refused(tmp_path: Pat
         fit_words(tiny_scale().conditions[1], tmp_path, data_dir=None)
 
 
-ENDS = "--rprofile.schedule={n_points: 2, per_decade: 4}"
-LEARNING = ("--data.n_train=6400", "--trainer.max_epochs=2", ENDS)
+CHEAP = ("--rprofile.schedule={n_points: 2, per_decade: 4}", "--rprofile.protocol={n_pairs: 8}", "--data.n_test=200")
+LEARNING = ("--data.n_train=4096", "--trainer.max_epochs=2", *CHEAP)
 PERMUTED = (
-    *("--data=PermutedLabelsShapesDataModule", "--data.n_train=256", "--trainer.max_epochs=50"),
-    *("--trainer.check_val_every_n_epoch=25", ENDS),
+    *("--data=PermutedLabelsShapesDataModule", "--data.n_train=128", "--trainer.max_epochs=60"),
+    *("--trainer.check_val_every_n_epoch=30", *CHEAP),
 )
 
 
@@ -124,17 +124,17 @@ def test_a_broken_pipeline_is_caught(tmp_path: Path) -> None:
     scale = tiny_scale()
     verdicts = []
     for name, options in (("right", LEARNING), ("broken", PERMUTED)):
-        clean = Condition("resnet18_clean", "quickstart.yaml", options, "shapes8", ("shapes8", "shapes8train"))
-        sets = replace(scale.sets, test="shapes8", train="shapes8train")
+        clean = Condition("resnet18_clean", "quickstart.yaml", options, "shapes4", ("shapes4", "shapes4train"))
+        sets = replace(scale.sets, test="shapes4", train="shapes4train")
         one = replace(scale, conditions=(clean,), sets=sets)
         console = Console(file=io.StringIO(), width=200)
-        findings, failed = check_claims(one, tmp_path / name, console=console, jobs=1, protocol={"preset": "quick"})
+        findings, failed = check_claims(one, tmp_path / name, console=console, jobs=1, protocol={"n_pairs": 8})
         assert not failed
         verdicts.append({finding.claim: finding for finding in findings})
     right, broken = verdicts
     assert broken["C2"].verdict == "does not hold"
     assert right["C2"].verdict == "undecided"  # the other networks are not there, but nothing contradicts
-    assert not right["C2"].measured[0].startswith("resnet18, shapes8: none"), right["C2"].measured
+    assert not right["C2"].measured[0].startswith("resnet18, shapes4: none"), right["C2"].measured
     assert right["C1"].measured[0].startswith("resnet18, step 0")
 
 
