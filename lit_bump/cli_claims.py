@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
 from lit_bump import config_files
 from lit_bump.claims.claim_figures import claim_figures, save_claim_figures
@@ -30,6 +29,7 @@ from lit_bump.claims.scale import SCALES, Scale
 from lit_bump.claims.verdicts import judge
 from lit_bump.cli_help import claims_page
 from lit_bump.cli_parser import PageParser
+from lit_bump.datamodules import CIFAR10DataModule
 from lit_bump.errors import LitBumpError, nearest
 from lit_bump.figures.saved_figure import checked_formats
 from lit_bump.whole_file import whole_file
@@ -59,11 +59,19 @@ def run_claims(arguments: Sequence[str]) -> None:
     given = options["data_dir"] if scale.needs_data else None
     data_dir = given and str(Path(given).resolve())
     out, console = Path(options["out"] or f"{name}-claims").resolve(), Console()
+    if data_dir is not None and not Path(data_dir).is_dir():
+        raise LitBumpError(f"--data_dir {data_dir!r} is no folder: give the one that holds CIFAR-10")
     if options["dry_run"]:
         _print_plan(scale, out, data_dir, console)
         return
     if scale.needs_data and data_dir is None:
         raise LitBumpError(f"--scale {name} needs CIFAR-10: give its folder, --data_dir DIR")
+    try:
+        (out / RUNS).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LitBumpError(f"--out {str(out)!r} cannot be written to: {error.strerror or error}") from error
+    if data_dir is not None:
+        CIFAR10DataModule(data_dir).prepare_data()  # found, verified and decoded once, before anything is trained
     _, failed = check_claims(scale, out, console=console, jobs=jobs, data_dir=data_dir, formats=formats, only=only)
     for condition, problem in failed.items():
         raise LitBumpError(f"{condition} failed: {problem} (see {out / LOGS / condition}.log); give the command again")
@@ -161,20 +169,21 @@ def _jobs(scale: Scale) -> int:
 
 
 def _print_plan(scale: Scale, out: Path, data_dir: str | None, console: Console) -> None:
-    table = Table(title=f"{scale.name}: {scale.summary}", title_justify="left", header_style="bold", box=None)
-    for name in ("condition", "minutes", "command"):
-        table.add_column(name, no_wrap=name != "command", overflow="fold")
+    def say(line: str) -> None:
+        console.print(line, highlight=False, markup=False, soft_wrap=True)  # whole commands, to be copied
+
+    say(f"{scale.name}: {scale.summary}")
     for condition in scale.conditions:
         words = _words(condition, out, data_dir or ("DIR" if scale.needs_data else None))
-        table.add_row(condition.name, f"{condition.cost:.0f}", f"python -m lit_bump fit {words}")
-    console.print(table, highlight=False)
+        after = f", after {condition.init_from}" if condition.init_from else ""
+        say(f"\n{condition.name}, about {condition.cost:.0f} minutes{after}:\n  python -m lit_bump fit {words}")
     hours = sum(condition.cost for condition in scale.conditions) / 60
-    console.print(f"{len(scale.conditions)} conditions, about {hours:.1f} hours on {scale.unit}", highlight=False)
+    say(f"\n{len(scale.conditions)} conditions, about {hours:.1f} hours on {scale.unit}")
 
 
 def _words(condition: Condition, out: Path, data_dir: str | None) -> str:
     alone = replace(condition, init_from=None)  # the checkpoint that it starts from may not be there yet
     words = fit_words(alone, out / RUNS, data_dir=data_dir)
     if condition.init_from is not None:
-        words.append(f"--model.init_from=<last checkpoint of {condition.init_from}>")
+        words.append("--model.init_from=CHECKPOINT")
     return shlex.join(words)

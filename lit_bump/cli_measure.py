@@ -37,6 +37,7 @@ def run_measure(arguments: Sequence[str]) -> None:
     runs = [SavedRun.find(path) for path in paths]  # a wrong path, or step, is said before hours of measurement
     for run in runs:
         chosen_steps(run, steps)
+    failed = []
     for number, run in enumerate(runs, start=1):
         protocol = options["protocol"]
         if n_pairs is not None:
@@ -45,12 +46,18 @@ def run_measure(arguments: Sequence[str]) -> None:
             formations = measure_run(run, steps=steps, **{**options, "protocol": protocol})
         except (LitBumpError, OSError) as error:
             text = str(error) if isinstance(error, LitBumpError) else f"{type(error).__name__}: {error}"
-            raise LitBumpError(f"{run.log_dir}: {text}" if len(runs) > 1 else text) from error
+            if len(runs) == 1:
+                raise LitBumpError(text) from error
+            failed.append(f"{run.log_dir}: {text}")
+            sys.stderr.write(f"left out {failed[-1]}\n")  # the other runs are worth their measurement
+            continue
         rows = [formation_row(profile) for formation in formations.values() for profile in formation.profiles]
         rows.sort(key=lambda row: row["step"])
         sys.stdout.write(f"{run.name} ({run.network}, {run.regime}), run {number} of {len(runs)}\n")
         sys.stdout.flush()  # rich writes to the stream itself
         print_summary(rows, seconds=sum(row["seconds"] for row in rows), share=None)
+    if failed:
+        raise LitBumpError(f"{len(failed)} of {len(runs)} runs could not be measured; {failed[0]}")
 
 
 def _parser() -> PageParser:

@@ -17,6 +17,7 @@ from lit_bump.__main__ import main
         (["--jobs", "0"], "jobs is 0; it must be at least 1"),
         (["--formats", "pgn"], "'pgn'"),
         (["--scale", "cifar-small"], "--scale cifar-small needs CIFAR-10: give its folder, --data_dir DIR"),
+        (["--scale", "paper", "--dry-run", "--data_dir", "nowhere"], "is no folder: give the one that holds CIFAR-10"),
         (["--scal", "laptop"], "no option 'scal' (did you mean 'scale'?)"),
     ],
 )
@@ -31,6 +32,13 @@ def test_wrong_option_is_one_line(
     assert not list(tmp_path.iterdir())
 
 
+def test_out_that_is_a_file_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "own.py"
+    path.touch()
+    assert main(["claims", "--out", str(path)]) == 2
+    assert f"--out {str(path)!r} cannot be written to" in capsys.readouterr().err.strip().splitlines()[-1]
+
+
 @pytest.mark.parametrize("scale", ["laptop", "cifar-small", "paper"])
 def test_plan_names_every_condition_and_trains_nothing(
     scale: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -41,6 +49,7 @@ def test_plan_names_every_condition_and_trains_nothing(
     printed = capsys.readouterr().out
     assert "resnet18_clean.yaml" in printed or "quickstart.yaml" in printed
     assert " hours on " in printed
+    assert all(len(line.split()) > 10 for line in printed.splitlines() if "lit_bump fit" in line)  # whole, to be copied
     assert not list(tmp_path.iterdir())
 
 

@@ -68,6 +68,20 @@ def test_a_preset_takes_the_place_of_the_protocol_of_the_run(runs: Path) -> None
     assert (len(protocol.etas), protocol.n_pairs, protocol.estimator) == (17, 2, "paper")
 
 
+def test_a_broken_run_does_not_cost_the_others(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for path in Path("a/version_0/checkpoints").glob("*.ckpt"):
+        path.write_text("<html>")
+    assert main(["measure", "a", "b", "--probes", "noise2", "--steps", "last"]) == 2
+    assert "1 of 2 runs could not be measured; " in last_line(capsys)
+    assert load_formation("b/version_0")["noise2"].steps == (2,)
+
+
+def test_steps_whose_checkpoints_are_elsewhere_are_named(runs: Path) -> None:
+    Path("a/version_0/checkpoints/step_00000000.ckpt").unlink()  # as after a run that was resumed at step 1
+    with pytest.warns(UserWarning, match="has profiles of steps 0, but no checkpoints of them"):
+        assert main(["measure", "a", "--probes", "noise2"]) == 0
+
+
 def test_a_checkpoint_is_measured_alone(runs: Path) -> None:
     assert main(["measure", "a/version_0/checkpoints/step_00000001.ckpt", "--probes", "noise2"]) == 0
     assert load_formation("a/version_0")["noise2"].steps == (1,)

@@ -138,6 +138,7 @@ def attacked(
 
     """
     _check_pixels(images)
+    _check_sizes(images, targets, attack)
     if attack.eps == 0 or not len(images):
         return images.detach().clone()
     with attack_mode(model, attack.mode):
@@ -163,9 +164,12 @@ def attacked(
 def _climbed(model: Callable[..., Any], images: Tensor, targets: Tensor, attack: PGD, seed: int, loss: Loss) -> Tensor:
     start = random_start(images, attack.norm, attack.eps, seed=seed)
     perturbation = projected(start if attack.is_random else torch.zeros_like(start), images, attack.norm, attack.eps)
-    for _ in range(attack.steps):
+    for number in range(attack.steps):
         perturbation.requires_grad_(True)
-        total = _losses(model, images, perturbation, targets, loss).sum()  # a sum: images do not share a loss
+        losses = _losses(model, images, perturbation, targets, loss)
+        if number == 0:
+            _check_losses(losses)
+        total = losses.sum()  # a sum: images do not share a loss
         (gradient,) = torch.autograd.grad(total, perturbation)  # of the pixels alone: parameters get none
         step = ascent_step(gradient, attack.norm, attack.length)
         perturbation = projected(perturbation.detach() + step, images, attack.norm, attack.eps)
@@ -173,10 +177,33 @@ def _climbed(model: Callable[..., Any], images: Tensor, targets: Tensor, attack:
 
 
 def _losses(model: Callable[..., Any], images: Tensor, perturbation: Tensor, targets: Tensor, loss: Loss) -> Tensor:
-    values = loss(model((images.to(perturbation.dtype) + perturbation).to(images.dtype)), targets)
+    logits = model((images.to(perturbation.dtype) + perturbation).to(images.dtype))
+    if not isinstance(logits, Tensor):
+        raise LitBumpError(f"the attacked model returns {type(logits).__name__}: give a callable images -> logits")
+    values = loss(logits, targets)
     if values.shape != images.shape[:1]:
         raise LitBumpError(f"the loss of an attack has shape {tuple(values.shape)}: give a value an image")
     return values
+
+
+def _check_sizes(images: Tensor, targets: Tensor, attack: PGD) -> None:
+    if len(targets) != len(images):
+        raise LitBumpError(f"there are {len(images)} images and {len(targets)} targets: give one an image")
+    largest = math.prod(images.shape[1:]) ** 0.5  # from all black to all white
+    if attack.norm == "L2" and attack.eps > largest:
+        size = "x".join(map(str, images.shape[1:]))
+        raise LitBumpError(
+            f"eps is {attack.eps}, and no two images of {size} in [0, 1] are further apart than {largest:.3g}"
+        )
+
+
+def _check_losses(losses: Tensor) -> None:
+    if not losses.requires_grad:
+        raise LitBumpError(
+            "the attacked model's output has no gradient: it is detached, or does not depend on the images"
+        )
+    if not losses.detach().isfinite().any():
+        raise LitBumpError("the attacked model's loss is NaN or infinite on every image: nothing can be attacked")
 
 
 def _check_pixels(images: Tensor) -> None:

@@ -54,14 +54,17 @@ def print_summary(
         return
     table = Table(title="Response profiles", title_justify="left", header_style="bold")
     for name in ("step", "probe set", "max r [90 %]", "peak at eta", "verdict", "seconds"):
-        table.add_column(name, justify="left" if name in ("probe set", "verdict") else "right")
+        of_text = name in ("probe set", "verdict")
+        table.add_column(name, justify="left" if of_text else "right", no_wrap=name == "verdict")
     for row in rows:
         height = _number(row["max_r"])
         if math.isfinite(row["max_r_low"]):
             height += f" [{_number(row['max_r_low'])}, {_number(row['max_r_high'])}]"
         peak = _number(row["eta"]) if row["verdict"] == "bump" else "-"
+        is_sure = row["verdict"] not in ("bump", "rising") or math.isfinite(row["max_r_low"])
+        verdict = row["verdict"] if is_sure else f"{row['verdict']} (no interval)"
         table.add_row(
-            f"{row['step']:,}", row["probe"], height.replace("[", r"\["), peak, row["verdict"], f"{row['seconds']:.1f}"
+            f"{row['step']:,}", row["probe"], height.replace("[", r"\["), peak, verdict, f"{row['seconds']:.1f}"
         )
     console = Console()
     console.print(table)

@@ -23,7 +23,7 @@ from filelock import FileLock
 
 from lit_bump import config_files
 from lit_bump.claims.condition import Condition
-from lit_bump.claims.evidence import RESULT, read_result
+from lit_bump.claims.evidence import RESULT, is_finished, read_json, read_result
 from lit_bump.errors import LitBumpError
 from lit_bump.whole_file import whole_file
 
@@ -47,7 +47,7 @@ def fit_words(condition: Condition, folder: Path, *, data_dir: str | None, extra
         Words of a command line.
 
     Raises:
-        LitBumpError: if the condition starts from another one that is not finished.
+        LitBumpError: if the condition starts from another one that is not finished, or has lost its checkpoint.
 
     """
     words = ["--config", condition.config, *condition.options, f"--rprofile.probes=[{condition.live}]"]
@@ -58,7 +58,11 @@ def fit_words(condition: Condition, folder: Path, *, data_dir: str | None, extra
         before = read_result(folder / condition.init_from)
         if before is None:
             raise LitBumpError(f"{condition.name} starts from {condition.init_from}, which is not finished")
-        words.append(f"--model.init_from={folder / condition.init_from / before['run'] / before['checkpoint']}")
+        checkpoint = folder / condition.init_from / before["run"] / before["checkpoint"]
+        if not checkpoint.is_file():
+            cure = f"remove {folder / condition.init_from}, and it is trained again"
+            raise LitBumpError(f"{condition.name} starts from {checkpoint}, which is gone: {cure}")
+        words.append(f"--model.init_from={checkpoint}")
     return [*words, *extra]
 
 
@@ -90,14 +94,14 @@ def complete(
     own = folder / condition.name
     own.mkdir(parents=True, exist_ok=True)
     with FileLock(own / ".lock"):  # a killed command may have left a process that is still at work
-        if result := read_result(own):
+        if (result := read_result(own)) and is_finished(folder, condition):
             return result
         import torch
 
         if threads is not None:
             torch.set_num_threads(threads)
         _write(own / MADE_OF, made_of(condition, protocol, extra))
-        result = _read(own / TRAINED)
+        result = read_json(own / TRAINED)
         if result is None:
             result = _trained(train, condition, folder, data_dir, extra)
             result |= {"torch": torch.__version__, "threads": threads}
@@ -141,11 +145,14 @@ def check_made_of(condition: Condition, folder: Path, *, protocol: Any, extra: t
         LitBumpError: if the condition's folder was made with another config, other options or another protocol.
 
     """
-    before, now = _read(folder / condition.name / MADE_OF), made_of(condition, protocol, extra)
+    before, now = read_json(folder / condition.name / MADE_OF), made_of(condition, protocol, extra)
     if before is not None and before != now:
         name = next(name for name in now if now[name] != before.get(name))
+        old, new = before.get(name), now[name]
+        if isinstance(old, list) and isinstance(new, list):
+            old, new = [word for word in old if word not in new], [word for word in new if word not in old]
         where = folder / condition.name
-        raise LitBumpError(f"{where} was made with another {name}: give another --out, or remove it")
+        raise LitBumpError(f"{where} was made with {name} {old}, now {new}: give another --out, or remove it")
 
 
 def complete_in_child(
@@ -228,10 +235,6 @@ def _epoch_checkpoint(folder: Path) -> Path | None:
     """Return the newest checkpoint that training can go on from: one of a whole epoch."""
     found = [(path.stat().st_mtime, path) for path in folder.glob("version_*/checkpoints/epoch=*.ckpt")]
     return max(found)[1] if found else None
-
-
-def _read(path: Path) -> dict[str, Any] | None:
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
 
 
 def _write(path: Path, result: dict[str, Any]) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from lit_bump.claims.condition import Condition
 from lit_bump.measure import Formation, Profile, load_formation
+from lit_bump.measure.formation import step_file
 
 RESULT = "result.json"  # written last: a condition that has one is finished
 
@@ -47,7 +48,7 @@ class Evidence:
         return formation.profiles[0] if formation is not None and formation.steps[:1] == (0,) else None
 
     def last(self, condition: str, probe: str) -> Profile | None:
-        """Return the profile at the end of training, or None where there is none.
+        """Return the profile at the end of training, or None where that step is not there.
 
         Args:
             condition: its name.
@@ -58,7 +59,10 @@ class Evidence:
 
         """
         formation = self.formations.get(condition, {}).get(probe)
-        return formation.profiles[-1] if formation is not None and len(formation) else None
+        if formation is None or not len(formation):
+            return None
+        end = self.facts.get(condition, {}).get("steps", formation.steps[-1])
+        return formation.profiles[-1] if formation.steps[-1] == end else None  # never an earlier step in its place
 
 
 def load_evidence(folder: Path, conditions: Iterable[Condition]) -> Evidence:
@@ -94,5 +98,40 @@ def read_result(folder: Path) -> dict[str, Any] | None:
         Plain values, or None if it is not finished.
 
     """
-    path = folder / RESULT
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+    result = read_json(folder / RESULT)
+    return result if result is not None and {"run", "checkpoint", "steps", "metrics"} <= result.keys() else None
+
+
+def is_finished(folder: Path, condition: Condition) -> bool:
+    """Return whether a condition has its result, and all the profiles that were measured at its end.
+
+    Args:
+        folder: of all conditions.
+        condition: which one.
+
+    Returns:
+        False also where a profile has been removed since: it is then measured again.
+
+    """
+    own = folder / condition.name
+    result = read_result(own)
+    if result is None:
+        return False
+    return all(step_file(own / result["run"], probe, result["steps"]).is_file() for probe in condition.probes)
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """Return the object in a file, or None where there is none, or none that can be read (a full disk).
+
+    Args:
+        path: the file.
+
+    Returns:
+        Plain values.
+
+    """
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return value if isinstance(value, dict) else None

@@ -20,7 +20,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from lit_bump.claims.condition import Condition
 from lit_bump.claims.condition_run import check_made_of, complete_in_child
-from lit_bump.claims.evidence import read_result
+from lit_bump.claims.evidence import is_finished
 from lit_bump.claims.scale import Scale
 
 RUNS, LOGS = "runs", "logs"
@@ -45,7 +45,7 @@ def run_conditions(scale: Scale, out: Path, *, jobs: int, options: dict[str, Any
     """
     for condition in scale.conditions:
         check_made_of(condition, out / RUNS, protocol=options["protocol"], extra=options["extra"])
-    missing = [c for c in scale.conditions if read_result(out / RUNS / c.name) is None]
+    missing = [c for c in scale.conditions if not is_finished(out / RUNS, c)]
     done = {c.name for c in scale.conditions} - {c.name for c in missing}
     if done:
         console.print(f"{len(done)} of {len(scale.conditions)} conditions are there already", highlight=False)

@@ -24,7 +24,7 @@ FOLDER = "profiles"
 _STEP_FILE = re.compile(r"step_(\d{8,})\.npz")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Formation:
     """Hold the profiles of one run on one probe set, by optimiser step.
 
@@ -54,6 +54,11 @@ class Formation:
         for before, after in itertools.pairwise(self.steps):
             if after <= before:
                 raise LitBumpError(f"steps hold {before} before {after}; give them in increasing order, each once")
+
+    def __repr__(self) -> str:
+        """Return the steps, and what the newest shows, in one line."""
+        newest = f"; newest: {self.profiles[-1].bump()}" if self.profiles else ""
+        return f"<Formation: steps {', '.join(map(str, self.steps)) or 'none'}{newest}>"
 
     def __len__(self) -> int:
         """Return the number of steps."""

@@ -40,7 +40,7 @@ class Reason(IntEnum):
     NOT_FINITE = 3  # the encoder returned NaN or inf
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Profile:
     """Hold the response profiles of some images under one protocol.
 
@@ -226,7 +226,10 @@ class Profile:
             profile = cls(**arrays, protocol=protocol, **{**facts, "image_digests": tuple(facts["image_digests"])})
         except _UNREADABLE as error:
             cause = (str(error).strip() or type(error).__name__).splitlines()[0]
-            raise LitBumpError(f"{path} is not a saved profile that can be read ({cause})") from error
+            cause = "it is no .npz file" if "allow_pickle" in cause else cause  # NumPy's advice is not ours
+            raise LitBumpError(
+                f"{path} is not a saved profile that can be read ({cause}); remove it to go on"
+            ) from error
         if profile.etas.tolist() != list(protocol.etas):
             raise LitBumpError(f"{path} is damaged: its etas are not those of its protocol")
         shape = (len(profile.image_digests), len(protocol.etas))
@@ -234,6 +237,10 @@ class Profile:
             if getattr(profile, name).shape != (shape[:1] if name == "prediction" else shape):
                 raise LitBumpError(f"{path} is damaged: {name} has shape {getattr(profile, name).shape}, not {shape}")
         return profile
+
+    def __repr__(self) -> str:
+        """Return the line of ``str``, with the class's name; the arrays are not shown."""
+        return f"<Profile: {self}>"
 
     def __str__(self) -> str:
         """Return size, protocol, undefined ratios and the bump, in one line."""

@@ -110,6 +110,22 @@ class AdversarialMixin(LightningModule):
         self._was_asked = False
         self._at_step = (-2, 0)
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Refuse a class in which the mixin stands at the right: the module's own steps would come first.
+
+        Args:
+            kwargs: of the class statement.
+
+        Raises:
+            LitBumpError: if a module comes before the mixin.
+
+        """
+        super().__init_subclass__(**kwargs)
+        for base in cls.__mro__[1 : cls.__mro__.index(AdversarialMixin)]:
+            if issubclass(base, LightningModule) and not issubclass(base, AdversarialMixin):
+                name = base.__name__
+                raise LitBumpError(f"put the mixin left of the module: class {cls.__name__}(AdversarialMixin, {name})")
+
     def training_attack(self) -> PGD:
         """Return the attack of the present optimiser step: the radius and the step grow while ``eps_warmup`` lasts."""
         whole = self.attack

@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 from lightning.pytorch import LightningModule
+from lightning.pytorch.utilities import rank_zero_warn
 from torch import nn
 from tqdm import tqdm
 
@@ -26,6 +27,7 @@ from lit_bump.callbacks.protocol_choice import ProtocolChoice, chosen_protocol
 from lit_bump.errors import LitBumpError, nearest
 from lit_bump.measure import Formation, Profile, Protocol, measure_profile
 from lit_bump.measure.extended_ladder import further_etas, joined_rungs
+from lit_bump.measure.formation import FOLDER, step_files
 from lit_bump.measure.frozen_encoder import FrozenEncoder
 from lit_bump.probes import ProbeSet
 from lit_bump.probes.probe_set import NAME
@@ -100,6 +102,8 @@ def measure_run(
         for probe in run_probes(run, probes, data_dir=data_dir)
     }
     checkpoints = chosen_steps(run, steps)
+    if isinstance(steps, str) and steps != "last" and run.only is None:
+        _warn_of_lost(run, next(iter(checkpoints)))
     phi.of_module(load_module(run, next(iter(checkpoints.values())), model=model))  # refused before a file is touched
     kept = KeptProfiles(run.log_dir, tasks, overwrite=overwrite)
     with _Bar(len(checkpoints) * len(tasks), shown=progress) as bar:
@@ -136,10 +140,19 @@ def chosen_steps(run: SavedRun, steps: str | Sequence[int]) -> dict[int, Path]:
         steps = {"all": saved, "last": saved[-1:], "first and last": [saved[0], saved[-1]]}[steps]
     for step in steps:
         if step not in found:
-            raise LitBumpError(f"{run.log_dir} has no checkpoint of step {step}{nearest(str(step), map(str, saved))}")
+            raise LitBumpError(f"{run.log_dir} has no checkpoint of step {step} (it has {', '.join(map(str, saved))})")
     if not steps:
         raise LitBumpError("steps is an empty list: give steps, or leave it out for all")
     return {step: found[step] for step in sorted(set(steps))}
+
+
+def _warn_of_lost(run: SavedRun, first: int) -> None:
+    """Warn of steps that the run's callback measured, and of which there is no checkpoint any more, or here."""
+    steps = {step for folder in (run.log_dir / FOLDER).glob("*") for step in step_files(folder)}
+    if lost := sorted(step for step in steps if step < first):
+        where = "a resumed run leaves them in the version that it was resumed from"
+        shown = ", ".join(map(str, lost))
+        rank_zero_warn(f"{run.log_dir} has profiles of steps {shown}, but no checkpoints of them ({where})")
 
 
 def run_protocol(run: SavedRun) -> ProtocolChoice:

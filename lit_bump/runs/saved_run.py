@@ -21,6 +21,7 @@ from lit_bump.runs.checkpoint_file import SUFFIX, read_checkpoint
 
 CHECKPOINTS = "checkpoints"
 _VERSION = re.compile(r"version_(\d+)")
+_STEP = re.compile(r"(?:\Astep_|-step=)(\d+)(?:-v\d+)?\Z")
 _OWN_FILES = ("config.yaml", "hparams.yaml", FOLDER, CHECKPOINTS)  # a folder with one of these is a run
 _BY_TRUST = ("step_", "epoch=")  # of two checkpoints of one step, the one whose name begins so is taken
 
@@ -74,8 +75,8 @@ class SavedRun:
             return cls(path)
         versions = {int(match[1]): child for child in path.iterdir() if (match := _VERSION.fullmatch(child.name))}
         runs = [versions[number] for number in sorted(versions) if _is_run(versions[number])]
-        if runs:
-            return cls(runs[-1])
+        if runs:  # a training that failed at once leaves a version with nothing to read
+            return cls(([run for run in runs if _has_results(run)] or runs)[-1])
         beneath = sorted(str(child.parent) for child in path.glob("*/version_*") if _is_run(child))
         hint = nearest(path.name, dict.fromkeys(beneath)) if beneath else ""
         raise LitBumpError(f"{str(path)!r} holds no run: no config.yaml, {CHECKPOINTS} or version_<n>{hint}")
@@ -125,18 +126,21 @@ class SavedRun:
     def checkpoints(self) -> dict[int, Path]:
         """Return the run's checkpoints by optimiser step, each step once.
 
+        The step is the one in the file; of a file that cannot be read, the one in its name, such as
+        ``step_00000400.ckpt``: it is only refused where it is to be measured.
+
         Returns:
             Paths in the order of the steps; empty where none is saved.
 
         Raises:
-            LitBumpError: if a file cannot be read.
+            LitBumpError: if a file cannot be read and its name tells no step.
 
         """
         if self.only is not None:
             return {int(read_checkpoint(self.only)["global_step"]): self.only}
         found: dict[int, Path] = {}
         for path in self._checkpoint_files():
-            found.setdefault(int(read_checkpoint(path)["global_step"]), path)
+            found.setdefault(_step_of(path), path)
         return dict(sorted(found.items()))
 
     def formations(self) -> dict[str, Formation]:
@@ -183,6 +187,19 @@ def _adversarial_regime(options: dict[str, Any], class_name: str) -> Iterator[st
 
 def _is_run(folder: Path) -> bool:
     return folder.is_dir() and (any((folder / name).exists() for name in _OWN_FILES) or any(folder.glob(f"*{SUFFIX}")))
+
+
+def _step_of(path: Path) -> int:
+    try:
+        return int(read_checkpoint(path)["global_step"])
+    except LitBumpError:
+        if named := _STEP.search(path.stem):
+            return int(named[1])
+        raise
+
+
+def _has_results(folder: Path) -> bool:
+    return any(folder.glob(f"{FOLDER}/*/step_*.npz")) or any(folder.glob(f"**/*{SUFFIX}"))
 
 
 def _nearest_run(path: Path) -> str:

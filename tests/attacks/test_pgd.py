@@ -220,6 +220,25 @@ def test_float16_is_refused_where_gradients_would_vanish() -> None:
         attacked(Tiny(), images.half(), labels, PGD(), seed=0)
 
 
+def test_models_and_targets_that_cannot_be_attacked_are_refused() -> None:
+    images, labels = batch(4)
+    net = Tiny()
+    with pytest.raises(LitBumpError, match="there are 4 images and 3 targets"):
+        attacked(net, images, labels[:3], PGD(), seed=0)
+    with pytest.raises(LitBumpError, match="returns tuple: give a callable images -> logits"):
+        attacked(lambda pixels: (net(pixels),), images, labels, PGD(), seed=0)
+    with pytest.raises(LitBumpError, match="output has no gradient"):
+        attacked(lambda pixels: net(pixels).detach(), images, labels, PGD(), seed=0)
+    with pytest.raises(LitBumpError, match="loss is NaN or infinite on every image"):
+        attacked(lambda pixels: net(pixels) * float("nan"), images, labels, PGD(), seed=0)
+
+
+def test_l2_radius_beyond_the_pixel_cube_is_refused() -> None:
+    images, labels = batch(4)
+    with pytest.raises(LitBumpError, match=r"eps is 127.5, and no two images of 3x8x8 in \[0, 1\] are further apart"):
+        attacked(Tiny(), images, labels, PGD("L2", 127.5), seed=0)
+
+
 def test_loss_without_a_value_an_image_is_refused() -> None:
     images, labels = batch()
     with pytest.raises(LitBumpError, match=r"shape \(\): give a value an image"):

@@ -33,6 +33,7 @@ def test_a_height_without_interval_stands_alone(capsys: pytest.CaptureFixture[st
     (line,) = [line for line in capsys.readouterr().out.splitlines() if "5,000" in line]
     assert "3.25" in line
     assert "[" not in line
+    assert "bump (no interval)" in line  # the verdict rests on the curve alone
 
 
 def test_nothing_measured_is_nothing_printed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,6 +19,7 @@ from rich.console import Console
 
 from lit_bump.claims.condition import Condition
 from lit_bump.claims.condition_run import MADE_OF, check_made_of, complete, fit_words, made_of
+from lit_bump.claims.evidence import is_finished
 from lit_bump.claims.pool import run_conditions
 from lit_bump.cli_claims import check_claims, train
 from lit_bump.errors import LitBumpError
@@ -89,20 +90,42 @@ def test_other_options_in_the_same_folder_are_refused(tmp_path: Path) -> None:
     check_made_of(clean, tmp_path / "runs", protocol=PROTOCOL)
     options: dict[str, Any] = {"train": failing, "protocol": PROTOCOL, "data_dir": None, "extra": ()}
     changed = replace(scale, conditions=(replace(clean, options=(*clean.options, "--model.lr=0.5")),))
-    with pytest.raises(LitBumpError, match=r"resnet18_clean was made with another options: give another --out"):
+    with pytest.raises(LitBumpError, match=r"made with options \[\], now \['--model.lr=0.5'\]: give another --out"):
         run_conditions(changed, tmp_path, jobs=1, options=options, console=Console(quiet=True))
-    with pytest.raises(LitBumpError, match="was made with another protocol"):
+    with pytest.raises(LitBumpError, match=r"was made with protocol .*, now \{'preset': 'paper'\}"):
         check_made_of(clean, tmp_path / "runs", protocol={"preset": "paper"})
 
 
 def test_a_finished_condition_is_not_trained_again(tmp_path: Path) -> None:
     condition = tiny_scale().conditions[0]
     (tmp_path / condition.name).mkdir()
-    result = {"run": "version_0", "checkpoint": "checkpoints/a.ckpt", "metrics": {}}
+    result = {"run": "version_0", "checkpoint": "checkpoints/a.ckpt", "metrics": {}, "steps": 18}
     (tmp_path / condition.name / "result.json").write_text(json.dumps(result), encoding="utf-8")
+    places = [tmp_path / condition.name / "version_0" / "profiles" / probe for probe in condition.probes]
+    checkpoint = tmp_path / condition.name / "version_0" / "checkpoints" / "a.ckpt"
+    for path in (checkpoint, *(place / "step_00000018.npz" for place in places)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
     assert complete(condition, tmp_path, train=failing, protocol=PROTOCOL) == result
+    assert is_finished(tmp_path, condition)
     words = fit_words(tiny_scale().conditions[1], tmp_path, data_dir=None)
     assert f"--model.init_from={tmp_path}/resnet18_clean/version_0/checkpoints/a.ckpt" in words
+    checkpoint.unlink()
+    with pytest.raises(LitBumpError, match=r"a.ckpt, which is gone: remove .*resnet18_clean, and it is trained again"):
+        fit_words(tiny_scale().conditions[1], tmp_path, data_dir=None)
+    (places[0] / "step_00000018.npz").unlink()
+    assert not is_finished(tmp_path, condition)  # an earlier step must not stand for the last one
+
+
+@pytest.mark.parametrize("name", ["result.json", "trained.json", "made_of.json"])
+@pytest.mark.parametrize("content", ["", "{", "[]", "{}"])
+def test_a_record_that_a_full_disk_cut_is_as_if_it_were_not_there(name: str, content: str, tmp_path: Path) -> None:
+    condition = tiny_scale().conditions[0]
+    (tmp_path / condition.name).mkdir()
+    (tmp_path / condition.name / name).write_text(content, encoding="utf-8")
+    assert not is_finished(tmp_path, condition)
+    if name != "made_of.json" or content != "{}":
+        check_made_of(condition, tmp_path, protocol=PROTOCOL)
 
 
 def test_a_condition_that_starts_from_an_unfinished_one_is_refused(tmp_path: Path) -> None:

@@ -41,6 +41,14 @@ def test_nothing_is_decided_without_evidence() -> None:
     assert all(one.reason for one in judge(Evidence({}, {}), SETS))
 
 
+def test_an_earlier_step_never_stands_for_the_last() -> None:
+    evidence = as_in_the_paper()
+    facts = {name: {"steps": 1000} for name in evidence.formations}
+    assert verdicts(Evidence(evidence.formations, evidence.metrics, facts)) == dict.fromkeys(CLAIMS, "holds")
+    facts["resnet18_clean"] = {"steps": 1200}
+    assert verdicts(Evidence(evidence.formations, evidence.metrics, facts))["C2"] == "undecided"
+
+
 def test_a_peak_at_initialisation_breaks_c1_and_a_rise_to_the_end_does_not() -> None:
     evidence = changed(as_in_the_paper(), "vgg16_clean", SETS.test, made_up_formation(4.0, 4.0, 5.0, 8.0))
     assert verdicts(evidence)["C1"] == "does not hold"

@@ -296,6 +296,13 @@ def test_dict_batches_and_steps_without_numbers_are_taken() -> None:
     assert "val/robust_accuracy" in trainer().validate(BatchAloneAdversarial(eval_steps=1), loader(), verbose=False)[0]
 
 
+def test_mixin_on_the_wrong_side_is_refused() -> None:
+    with pytest.raises(LitBumpError, match=r"put the mixin left of the module: class Wrong\(AdversarialMixin, Own\)"):
+
+        class Wrong(Own, AdversarialMixin):
+            """The module's own steps would come first."""
+
+
 def test_several_loaders_keep_apart() -> None:
     images, _ = images_and_labels()
     module = OwnAdversarial(eps=0.0, eval_steps=1)

@@ -34,6 +34,17 @@ def test_the_newest_version_counts_by_its_number(tmp_path: Path) -> None:
     assert SavedRun.find(tmp_path).log_dir.name == "version_10"
 
 
+def test_a_version_without_results_does_not_hide_one_that_has_some(run_folder: Path) -> None:
+    run_with(run_folder.parent / "version_1")  # a training that failed at once leaves its config
+    assert SavedRun.find(run_folder.parent) == SavedRun(run_folder)
+
+
+def test_a_broken_checkpoint_of_another_step_does_not_matter(run_folder: Path) -> None:
+    (run_folder / "checkpoints" / "step_00000009.ckpt").write_text("<html>")
+    (run_folder / "checkpoints" / "epoch=1-step=7.ckpt").write_text("<html>")
+    assert {1, 7, 9} <= SavedRun.find(run_folder).checkpoints().keys()
+
+
 def test_a_checkpoint_stands_for_its_run_alone(run_folder: Path) -> None:
     path = run_folder / "checkpoints" / "step_00000001.ckpt"
     run = SavedRun.find(path)
