@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from lit_bump.measure import Protocol as Protocol
     from lit_bump.measure import load_formation as load_formation
     from lit_bump.measure import measure_profile as measure_profile
+    from lit_bump.measure import paired_difference as paired_difference
     from lit_bump.modules import AdversarialClassifierModule as AdversarialClassifierModule
     from lit_bump.modules import AdversarialMixin as AdversarialMixin
     from lit_bump.modules import ClassifierModule as ClassifierModule
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 _PUBLIC = {
     "attacks": ("PGD", "attacked"),
     "errors": ("LitBumpError",),
-    "measure": ("Bump", "Formation", "Profile", "Protocol", "load_formation", "measure_profile"),
+    "measure": ("Bump", "Formation", "Profile", "Protocol", "load_formation", "measure_profile", "paired_difference"),
     "networks": ("ResNet18", "VGG16", "WideResNet28x10", "build_network"),
     "probes": ("ProbeSet", "named_probe_set"),
     "schedules": ("LogSteps",),

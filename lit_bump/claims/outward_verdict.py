@@ -1,7 +1,8 @@
 """How far adversarial training has moved the peak, and by how much it has lowered the local prediction.
 
-Paper: fig. 2a. Needs NumPy and ``measure``. Both networks are measured on the same images, so predictions are compared
-image by image. A peak beyond the ladder gives a bound, and only where the profile still rises on its last rung.
+Paper: fig. 2a. Needs NumPy and ``measure``. Both networks are measured on the same images, so places and predictions
+are compared image by image. A peak beyond the ladder gives a bound, and only where the profile still rises on its last
+rung.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import numpy as np
 
 from lit_bump.claims.finding import Part, Verdict
 from lit_bump.claims.peak_verdicts import in_short
-from lit_bump.measure import Profile
+from lit_bump.measure import Profile, paired_difference
 from lit_bump.measure.bump import CONFIDENCE, N_RESAMPLES, median_over_images
 
 FloatArray = np.ndarray
@@ -44,10 +45,10 @@ def _place(name: str, clean: Profile, robust: Profile) -> Part:
         return f"{name}: {in_short(after)}; the peak is more than {factor:.3g} times outward of {of_clean}", sure
     if after.verdict != "bump":
         return f"{name}: {in_short(after)}; clean {in_short(before)}", "undecided"
-    least = 10 ** (after.log10_eta_interval[0] - before.log10_eta_interval[1])
-    most = 10 ** (after.log10_eta_interval[1] - before.log10_eta_interval[0])
+    difference = paired_difference(clean, robust)
+    least, most = (10**end for end in difference.log10_eta_interval)
     verdict: Verdict = "holds" if least > 1 else "does not hold" if most < 1 else "undecided"
-    factor = after.eta / before.eta
+    factor = 10**difference.log10_eta
     return f"{name}: {in_short(after)}; {factor:.3g} [{least:.3g}, {most:.3g}] times outward of {of_clean}", verdict
 
 

@@ -12,6 +12,7 @@ from lit_bump.measure.formation import Formation, load_formation
 from lit_bump.measure.ladder import ladder, logarithmic_etas
 from lit_bump.measure.measurement import image_digests, measure_profile
 from lit_bump.measure.no_trace import no_trace
+from lit_bump.measure.paired_difference import PairedDifference, paired_difference
 from lit_bump.measure.profile import Profile, Reason
 from lit_bump.measure.protocol import Protocol
 
@@ -20,6 +21,7 @@ __all__ = [
     "Formation",
     "MethodEncoder",
     "NormalisedEncoder",
+    "PairedDifference",
     "Profile",
     "Protocol",
     "Reason",
@@ -33,4 +35,5 @@ __all__ = [
     "logarithmic_etas",
     "measure_profile",
     "no_trace",
+    "paired_difference",
 ]

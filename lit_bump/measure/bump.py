@@ -128,10 +128,10 @@ def describe_bump(
         return _undefined(f"{int(kept.sum())} of {etas.size} rungs are kept in half of the images; 3 are needed")
     log_etas, ratio, standard_error = np.log10(etas[kept]), ratio[:, kept], standard_error[:, kept]
     curve = median_over_images(ratio)
-    shapes = _curve_shapes(log_etas, curve[None])
+    shapes = curve_shapes(log_etas, curve[None])
     has_intervals = len(ratio) > 1 or bool(np.isfinite(standard_error).all())
     medians = _resampled_medians(ratio, standard_error, seed) if has_intervals else curve[None]
-    resampled = _curve_shapes(log_etas, medians)
+    resampled = curve_shapes(log_etas, medians)
     peak, height = int(np.argmax(curve)), float(curve.max())
     # at the curve's own peak: the largest of many noisy rungs would exceed the plateau in every resample
     low = (1.0 - CONFIDENCE) / 2.0
@@ -141,9 +141,9 @@ def describe_bump(
     described = {
         "height": height,
         "onset_eta": 10.0**onset,
-        "height_interval": _interval(resampled["height"]) if has_intervals else _NAN_INTERVAL,
+        "height_interval": central_interval(resampled["height"]) if has_intervals else _NAN_INTERVAL,
         "onset_interval": (
-            _interval(10.0 ** resampled["onset"]) if has_intervals and np.isfinite(onset) else _NAN_INTERVAL
+            central_interval(10.0 ** resampled["onset"]) if has_intervals and np.isfinite(onset) else _NAN_INTERVAL
         ),
     }
     no_interval = "" if has_intervals else "no interval: the standard errors of the one image are unknown"
@@ -167,8 +167,8 @@ def describe_bump(
         log10_eta=place,
         width_decades=width,
         decay=float(np.polyfit(log_etas[peak:], np.log10(curve[peak:]), 1)[0]),
-        log10_eta_interval=_interval(resampled["place"]) if has_intervals else _NAN_INTERVAL,
-        width_interval=_interval(resampled["width"]) if has_intervals and np.isfinite(width) else _NAN_INTERVAL,
+        log10_eta_interval=central_interval(resampled["place"]) if has_intervals else _NAN_INTERVAL,
+        width_interval=central_interval(resampled["width"]) if has_intervals and np.isfinite(width) else _NAN_INTERVAL,
         reason=no_interval,
     )
 
@@ -187,8 +187,16 @@ def _undefined(reason: str) -> Bump:
     return Bump("undefined", nan, nan, nan, nan, nan, nan, reason=reason)
 
 
-def _interval(values: Float[FloatArray, " resample"]) -> Interval:
-    """Return the central interval, or NaN where fewer than half of the resamples have a value."""
+def central_interval(values: Float[FloatArray, " resample"]) -> Interval:
+    """Return the central interval, or NaN where fewer than half of the resamples have a value.
+
+    Args:
+        values: of all resamples; NaN where there is none.
+
+    Returns:
+        Lower and upper end, at ``CONFIDENCE``.
+
+    """
     finite = values[np.isfinite(values)]
     if 2 * finite.size < values.size:
         return _NAN_INTERVAL
@@ -210,7 +218,7 @@ def _resampled_medians(
     return np.asarray(median_over_images(drawn))
 
 
-def _curve_shapes(
+def curve_shapes(
     log_etas: Float[FloatArray, " rung"], curves: Float[FloatArray, "curve rung"]
 ) -> dict[str, Float[FloatArray, " curve"]]:
     """Return height, place, width and onset (log10 eta) of many curves; NaN where there is none."""

@@ -19,7 +19,7 @@ def made_up_profile(height: float = 1.0, *, eta: float = 2.0, prediction: float 
     """Return a profile of six images whose median peaks at a height and a place; none for a height of 1."""
     protocol = Protocol.quick()
     etas = np.array(protocol.etas)
-    rng = np.random.default_rng(round(1000 * eta))  # images differ in height and place
+    rng = np.random.default_rng(round(1000 * eta + 10 * height))  # images differ in height and place
     spread, places = np.exp(0.05 * rng.standard_normal((6, 1))), np.log10(eta) + 0.05 * rng.standard_normal((6, 1))
     ratio = 1.0 + (height - 1.0) * spread * np.exp(-(((np.log10(etas) - places) / 0.4) ** 2))
     ones = np.ones_like(ratio)
