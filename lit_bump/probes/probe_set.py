@@ -214,7 +214,10 @@ def _draw(n_total: int, n_images: int, seed: int, what: str) -> list[int]:
 
 def _item_image(item: Any, index: int) -> Tensor:
     if isinstance(item, Mapping):
-        item = item.get("image")
+        if "image" not in item:
+            keys = ", ".join(map(str, item)) or "nothing"
+            raise LitBumpError(f"item {index} of the data set is a dict of {keys}, without 'image': give probes=")
+        item = item["image"]
     elif isinstance(item, (tuple, list)) and len(item):
         item = item[0]
     if isinstance(item, Image.Image):

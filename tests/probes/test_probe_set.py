@@ -145,7 +145,7 @@ def test_other_data_sets_are_refused() -> None:
         ProbeSet.from_dataset((i for i in range(3)), name="a")
     with pytest.raises(LitBumpError, match="n_images=32 from TensorDataset for 'a': give 1 to 3"):
         ProbeSet.from_dataset(TensorDataset(some_bytes()), name="a")
-    with pytest.raises(LitBumpError, match="item 0 of the data set holds NoneType"):
+    with pytest.raises(LitBumpError, match="item 0 of the data set is a dict of label, without 'image'"):
         ProbeSet.from_dataset([{"label": 1}], name="a", n_images=1)
     with pytest.raises(LitBumpError, match="images of list differ in size or type"):
         ProbeSet.from_dataset([some_bytes()[0], some_bytes()[0, :, :4]], name="a", n_images=2)
