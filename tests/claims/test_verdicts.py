@@ -182,6 +182,12 @@ def test_c4_takes_a_bound_only_from_a_profile_that_rises_to_its_last_kept_rung()
     assert not any("more than 6" in line for line in found.measured)
 
 
+def test_c4_is_undecided_where_the_images_disagree_on_the_prediction() -> None:
+    mixed = made_up_profile(12.0, eta=8.0)
+    uneven = replace(mixed, prediction=np.array([0.01, 0.01, 0.01, 5.0, 5.0, 5.0]))
+    assert verdicts(changed(as_in_the_paper(), "resnet18_adv", SETS.test, ended(uneven)))["C4"] == "undecided"
+
+
 def test_c4_compares_the_same_images_alone() -> None:
     other = replace(made_up_profile(12.0, eta=8.0, prediction=0.01), image_digests=tuple("abcdef"))
     assert verdicts(changed(as_in_the_paper(), "resnet18_adv", SETS.test, ended(other)))["C4"] == "undecided"

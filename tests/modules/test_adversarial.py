@@ -192,6 +192,25 @@ def test_robust_accuracy_is_never_above_clean(inference_mode: bool) -> None:
             assert 0 <= outcome[f"{stage}/robust_accuracy"] <= outcome[f"{stage}/accuracy"]
 
 
+def test_an_image_that_only_an_attack_puts_right_is_not_robust(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Brightness(AdversarialMixin, Own):
+        """Call bright images 1 and dark ones 0."""
+
+        def forward(self, images: Tensor) -> Tensor:
+            """Return logits."""
+            bright = images.mean(dim=(1, 2, 3)) - 0.5
+            return torch.stack([-bright, bright], dim=1)
+
+    def inverted(model: Any, images: Tensor, *_: Any, **__: Any) -> Tensor:
+        return 1 - images
+
+    monkeypatch.setattr("lit_bump.modules.adversarial.attacked", inverted)
+    dark = DataLoader(TensorDataset(torch.zeros(4, 3, 16, 16), torch.tensor([1, 1, 1, 1])), batch_size=4)
+    outcome = trainer().validate(Brightness(), dark, verbose=False)[0]
+    assert outcome["val/attacked_accuracy"] == 0
+    assert outcome["val/robust_accuracy"] == 0
+
+
 def test_robust_accuracy_of_a_radius_of_zero_is_the_clean_one() -> None:
     outcome = trainer().validate(small(eps=0.0), loader(), verbose=False)[0]
     assert outcome["val/robust_accuracy"] == outcome["val/accuracy"]
