@@ -1,7 +1,7 @@
 """The paper's seven claims about trained CIFAR networks: their conditions, trained and measured, and what they show.
 
-Paper: section 3, figs. 1c and 2. Imports the training commands, ``runs`` and ``figures``. What counts as evidence for a
-claim is fixed in ``verdicts`` before anything is measured; a claim that does not hold is a result, not an error.
+Paper: section 3, figs. 1c and 2. Imports ``runs`` and ``figures``; the training command is handed in. What counts as
+evidence for a claim stands in ``verdicts``; a claim that does not hold is a result, not an error.
 """
 
 from lit_bump.claims.condition import Condition

@@ -20,7 +20,7 @@ class Finding:
         claim: its number, ``C1`` to ``C7``.
         statement: the claim, in one sentence.
         where: in the paper.
-        expected: what would show it, decided before measuring.
+        expected: what would show it.
         measured: what was found, with intervals.
         verdict: ``holds``, ``does not hold``, or ``undecided`` where the measurement cannot tell.
         reason: why the verdict is not ``holds``; empty if it is.

@@ -1,7 +1,7 @@
-"""What each claim asks of the measurements, decided before they are made.
+"""What each claim asks of the measurements: which profiles, which statistic, which threshold and why.
 
 Paper: section 3 and figs. 1c, 2a, 2b, 2c. Needs NumPy and ``measure``. The paper reads its profiles by eye; here a
-peak is the verdict of ``Bump``, and every threshold stands beside its reason. Nothing here is tuned to a result.
+peak is the verdict of ``Bump``, and every threshold stands beside its reason, not beside a result.
 """
 
 from __future__ import annotations
