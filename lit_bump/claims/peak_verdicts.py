@@ -81,8 +81,9 @@ def has_peak(label: str, profile: Profile | None, probe: str) -> Part:
 def forms_early(label: str, formation: Formation | None) -> Part:
     """Judge that the bump forms before the middle of training and is then kept.
 
-    It is followed at the rung of its final peak, where a random network's rise at the end of the ladder does not count:
-    formed is where the log ratio there has reached half of its final value.
+    It is followed at the rung of its final peak: formed is where the log ratio there has reached half of its final
+    value. Where a random network's rise reaches that rung, this rule takes it for a bump; the text therefore also says
+    from which step on there is an interior peak.
 
     Args:
         label: of the condition.
@@ -106,10 +107,19 @@ def forms_early(label: str, formation: Formation | None) -> Part:
     first = int(np.argmax(formed))
     step, last = formation.steps[first], formation.steps[-1]
     share = step / last
-    text = f"{label}: half of the log height at eta {final.etas[rung]:.3g} at step {step:,}, {share:.1%} of {last:,}"
+    kept = formation.steps[_first_of_the_rest([bump.verdict == "bump" for bump in formation.bumps()])]
+    text = (
+        f"{label}: an interior peak from step {kept:,} on, {kept / last:.1%} of {last:,}; "
+        f"half of the log height at eta {final.etas[rung]:.3g} at step {step:,}, {share:.1%}"
+    )
     lost = [step for step, there in zip(formation.steps[first:], formed[first:], strict=True) if not there]
     if lost:
         return f"{text}; below it again at {', '.join(f'{step:,}' for step in lost)}", "does not hold"
     if first == 0:
         return f"{text}: it was there from the start", "does not hold"
     return f"{text}; kept", "holds" if share < EARLY and math.isfinite(half) else "does not hold"
+
+
+def _first_of_the_rest(there: list[bool]) -> int:
+    """Return the first place from which on all are true; the last one is."""
+    return max((place + 1 for place, one in enumerate(there) if not one), default=0)
