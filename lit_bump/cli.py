@@ -12,7 +12,7 @@ import warnings
 from argparse import HelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from jsonargparse import Namespace
 from lightning.fabric.utilities.exceptions import MisconfigurationException
@@ -28,6 +28,7 @@ from lit_bump.callbacks import RProfileCallback
 from lit_bump.cli_checkpoint import check_checkpoint, checkpoint_misfit
 from lit_bump.cli_errors import one_line, subclass_names
 from lit_bump.cli_help import TRAINER_COMMANDS, help_page
+from lit_bump.cli_parser import OneLineErrors
 from lit_bump.errors import LitBumpError
 from lit_bump.modules.run_length import run_length
 
@@ -67,7 +68,7 @@ def run_trainer(command: str, arguments: Sequence[str], *, run_name: str) -> Bum
         return BumpCLI([command, *arguments], run_name=run_name)
 
 
-class BumpArgumentParser(LightningArgumentParser):
+class BumpArgumentParser(OneLineErrors, LightningArgumentParser):
     """Lightning's parser, whose errors are one line and whose help is one page."""
 
     command: str | None = None  # of the Trainer; None for the parsers of classes, which keep their usual help
@@ -86,23 +87,6 @@ class BumpArgumentParser(LightningArgumentParser):
             return str(super().format_help(formatter))
         models, data = subclass_names(LightningModule), subclass_names(LightningDataModule)
         return help_page(self.command, TRAINER_COMMANDS[self.command], self._actions, models, data)
-
-    def error(self, message: str, ex: Exception | None = None) -> NoReturn:
-        """Raise the error in one line; inside a union of types, let jsonargparse go on to the next one.
-
-        Args:
-            message: what is wrong, of any number of lines.
-            ex: the exception behind it.
-
-        Raises:
-            LitBumpError: with the key, the problem and the nearest valid name.
-
-        """
-        if not self.exit_on_error:
-            super().error(message, ex)
-        parser = getattr(ex, "subcommand_parser", None) or self
-        keys = {action.dest for action in parser._actions}
-        raise LitBumpError(one_line(message, keys)) from ex
 
 
 class VersionedConfig(SaveConfigCallback):

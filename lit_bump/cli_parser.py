@@ -1,6 +1,7 @@
 """A parser of options whose errors are one line and whose help is one page of ours.
 
-Needs jsonargparse. For the commands that work on saved runs; those of the Trainer have Lightning's parser.
+Needs jsonargparse. The pages are for the commands that work on saved runs; those of the Trainer have Lightning's
+parser, with the same errors.
 """
 
 from __future__ import annotations
@@ -18,7 +19,27 @@ from lit_bump.errors import LitBumpError
 Page = Callable[[Sequence[argparse.Action]], str]
 
 
-class PageParser(ArgumentParser):
+class OneLineErrors(ArgumentParser):
+    """A parser whose errors are one line."""
+
+    def error(self, message: str, ex: Exception | None = None) -> NoReturn:
+        """Raise the error in one line; inside a union of types, let jsonargparse go on to the next one.
+
+        Args:
+            message: what is wrong, of any number of lines.
+            ex: the exception behind it.
+
+        Raises:
+            LitBumpError: with the key, the problem and the nearest valid name.
+
+        """
+        if not self.exit_on_error:
+            super().error(message, ex)
+        parser = getattr(ex, "subcommand_parser", None) or self
+        raise LitBumpError(one_line(message, {action.dest for action in parser._actions})) from ex
+
+
+class PageParser(OneLineErrors):
     """A parser whose errors are one line and whose help is one page."""
 
     page: Page | None = None
@@ -50,21 +71,6 @@ class PageParser(ArgumentParser):
 
         """
         return str(super().format_help(formatter)) if self.page is None else self.page(self._actions)
-
-    def error(self, message: str, ex: Exception | None = None) -> NoReturn:
-        """Raise the error in one line; inside a union of types, let jsonargparse go on to the next one.
-
-        Args:
-            message: what is wrong, of any number of lines.
-            ex: the exception behind it.
-
-        Raises:
-            LitBumpError: with the key, the problem and the nearest valid name.
-
-        """
-        if not self.exit_on_error:
-            super().error(message, ex)
-        raise LitBumpError(one_line(message, {action.dest for action in self._actions})) from ex
 
     def options(self, arguments: Sequence[str]) -> dict[str, Any]:
         """Return the options that a command line gives.

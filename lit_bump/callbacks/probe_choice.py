@@ -23,6 +23,8 @@ from lit_bump.probes import ProbeSet, named_probe_set
 
 ProbeChoice = ProbeSet | str | Sequence[ProbeSet | str] | None
 N_IMAGES = 32
+# What a test loader raises whose data were not set up: that is no fault in training.
+_NOT_READY = (AttributeError, LookupError, TypeError, ValueError, RuntimeError, OSError)
 
 
 def listed_probes(choice: ProbeChoice) -> tuple[ProbeSet | str, ...]:
@@ -113,7 +115,7 @@ def _loaders(trainer: Trainer, pl_module: LightningModule) -> Iterator[tuple[str
         if owner is not None and is_overridden("test_dataloader", owner):
             try:
                 yield "test", owner.test_dataloader()
-            except Exception:  # noqa: S112 - a loader that is not ready in this stage is no fault
+            except _NOT_READY:
                 continue
     yield "train", trainer.train_dataloader
 

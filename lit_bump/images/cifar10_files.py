@@ -304,6 +304,5 @@ def _write_cache(place: Path, signature: str, arrays: Arrays) -> None:
             os.fsync(file.fileno())
         Path(temporary).chmod(0o644)
         Path(temporary).replace(place)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    finally:
+        Path(temporary).unlink(missing_ok=True)  # there only after an error or an interrupt

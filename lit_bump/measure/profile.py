@@ -194,9 +194,8 @@ class Profile:
                 os.fsync(file.fileno())
             Path(temporary).chmod(0o666 & ~_umask())
             Path(temporary).replace(path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        finally:
+            Path(temporary).unlink(missing_ok=True)  # there only after an error or an interrupt
         return path
 
     @classmethod
