@@ -90,7 +90,7 @@ def test_a_checkpoint_is_measured_alone(runs: Path) -> None:
 def test_another_protocol_needs_a_word(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["measure", "a", "--probes", "noise2train", "--n_pairs", "3", "--steps", "last"]
     assert main(command) == 2
-    assert re.search(r"step_00000000\.npz .* \(n_pairs 2, now 3; .*--name X .* --overwrite true$", last_line(capsys))
+    assert re.search(r"step_00000000\.npz .* \(n_pairs 2, now 3\); .*--name X .* --overwrite true$", last_line(capsys))
     assert main([*command, "--overwrite", "true"]) == 0
     assert load_formation("a/version_0")["noise2train"].steps == (2,)
     assert len(list(Path("a/version_0/profiles.1/noise2train").iterdir())) == 3

@@ -12,8 +12,11 @@ from typing import Any, Literal
 from lit_bump.errors import LitBumpError, nearest
 from lit_bump.measure import Protocol
 
-ProtocolChoice = dict[str, Any] | Literal["paper", "quick"] | Protocol | None  # dict first, for configs
-_PRESETS = {"paper": Protocol.paper, "quick": Protocol.quick}
+ProtocolChoice = dict[str, Any] | Literal["paper", "quick", "accurate"] | Protocol | None  # dict first, for configs
+_PRESETS = {"paper": Protocol.paper, "quick": Protocol.quick, "accurate": Protocol.accurate}
+
+
+MATCHED_PAIRS = 16  # of estimator "matched" where none are given
 
 
 def chosen_protocol(choice: ProtocolChoice, input_size: tuple[int, int, int]) -> Protocol:
@@ -21,7 +24,7 @@ def chosen_protocol(choice: ProtocolChoice, input_size: tuple[int, int, int]) ->
 
     Args:
         choice: a protocol, which is taken as it is; the name of a preset; fields that replace those of a preset
-            (``{"n_pairs": 64}``, ``{"preset": "paper", "seed": 1}``); None for ``quick``.
+            (``{"target_se": 0.02}``, ``{"preset": "paper", "seed": 1}``); None for ``quick``.
         input_size: channels, height and width.
 
     Returns:
@@ -31,7 +34,7 @@ def chosen_protocol(choice: ProtocolChoice, input_size: tuple[int, int, int]) ->
         LitBumpError: if a preset or a field does not exist, or a value is out of range.
 
     Example:
-        >>> chosen_protocol({"n_pairs": 4}, (3, 32, 32)).n_jvp
+        >>> chosen_protocol({"estimator": "matched", "n_pairs": 4}, (3, 32, 32)).n_jvp
         4
 
     """
@@ -48,10 +51,14 @@ def chosen_protocol(choice: ProtocolChoice, input_size: tuple[int, int, int]) ->
             raise LitBumpError(f"a protocol has no {name!r}{nearest(name, [*names, 'preset'])}")
     if "etas" in changes:
         changes["etas"] = tuple(changes["etas"])
-    if changes.get("estimator", protocol.estimator) == "matched":  # one number of directions: either name gives both
-        either = changes.get("n_pairs", changes.get("n_jvp", min(protocol.n_pairs, protocol.n_jvp)))
+    estimator = changes.get("estimator", protocol.estimator)
+    if estimator != "controlled" and protocol.estimator == "controlled":
+        changes = {"target_se": None, "precision": "float32", **changes}
+    most = MATCHED_PAIRS if protocol.estimator == "controlled" else protocol.n_pairs
+    if estimator == "matched":  # one number of directions: either name gives both
+        either = changes.get("n_pairs", changes.get("n_jvp", min(most, protocol.n_jvp)))
         changes = {"n_pairs": either, "n_jvp": either, **changes}
-    elif "n_pairs" in changes and "n_jvp" not in changes:
+    elif estimator == "paper" and "n_pairs" in changes and "n_jvp" not in changes:
         changes["n_jvp"] = min(protocol.n_jvp, changes["n_pairs"])
     return replace(protocol, **changes)
 
@@ -66,4 +73,5 @@ def rehearsal_protocol(protocol: Protocol) -> Protocol:
         The same ladder and estimator with two pairs.
 
     """
-    return replace(protocol, n_pairs=min(2, protocol.n_pairs), n_jvp=min(2, protocol.n_jvp), n_noise=1)
+    few = {name: min(2, getattr(protocol, name)) for name in ("n_pairs", "n_jvp", "n_pilot", "n_sketch")}
+    return replace(protocol, **few, n_noise=1)

@@ -17,16 +17,19 @@ from torch import Tensor
 from lit_bump.errors import LitBumpError
 
 BLOCK_PAIRS = 16  # pairs a block; part of the definition of the draw: another value gives other directions
+SKETCH_STREAM = 1  # fourth word of the seeds of a second, independent stream
 
 
 @lru_cache(maxsize=8)
-def _block(dim: int, seed: int, image: int, block: int) -> Tensor:
-    gaussian = np.random.default_rng((seed, image, block)).standard_normal((BLOCK_PAIRS, dim), dtype=np.float32)
+def _block(dim: int, *words: int) -> Tensor:
+    gaussian = np.random.default_rng(words).standard_normal((BLOCK_PAIRS, dim), dtype=np.float32)
     norm = np.linalg.norm(gaussian.astype(np.float64), axis=1, keepdims=True)
     return torch.from_numpy((gaussian / norm).astype(np.float32))
 
 
-def directions(first: int, last: int, dim: int, *, seed: int, image: int) -> Float[Tensor, "direction dim"]:
+def directions(
+    first: int, last: int, dim: int, *, seed: int, image: int, sketch: bool = False
+) -> Float[Tensor, "direction dim"]:
     """Return the unit directions of pairs ``first`` to ``last - 1`` of one image, without their antipodes.
 
     Args:
@@ -35,6 +38,7 @@ def directions(first: int, last: int, dim: int, *, seed: int, image: int) -> Flo
         dim: flattened input size ``channel * height * width``.
         seed: seed of the draw (``Protocol.seed``).
         image: the image's number in its probe set.
+        sketch: draw from the image's second stream, whose directions are in no pair.
 
     Returns:
         Rows of unit length (to float32 rounding), float32, on the CPU; row ``k`` is ``u`` of pair ``first + k``.
@@ -51,7 +55,8 @@ def directions(first: int, last: int, dim: int, *, seed: int, image: int) -> Flo
     if not 0 <= first < last or dim < 1:
         raise LitBumpError(f"directions {first}..{last} in {dim} dimensions: give 0 <= first < last and dim >= 1")
     blocks = range(first // BLOCK_PAIRS, (last - 1) // BLOCK_PAIRS + 1)
-    drawn = torch.cat([_block(dim, seed, image, block) for block in blocks])
+    stream = (SKETCH_STREAM,) if sketch else ()
+    drawn = torch.cat([_block(dim, seed, image, block, *stream) for block in blocks])
     start = first - blocks[0] * BLOCK_PAIRS
     return drawn[start : start + last - first]
 
@@ -72,7 +77,7 @@ def directions_of_rows(
 
     """
     rows = []
-    for number in range(int(image[0]), int(image[-1]) + 1):
+    for number in image.unique_consecutive().tolist():
         pairs = pair[image == number]
         first = int(pairs[0])
         drawn = directions(first, int(pairs[-1]) + 1, dim, seed=seed, image=number)

@@ -17,7 +17,7 @@ from lit_bump.errors import LitBumpError
 from lit_bump.measure.profile import Profile
 from lit_bump.measure.protocol import Protocol
 
-_PER_RUNG = ("ratio", "response", "standard_error", "noise", "n_directions", "reason")
+_PER_RUNG = ("ratio", "response", "standard_error", "noise", "n_directions", "n_coarse", "reason")
 
 
 def further_etas(etas: tuple[float, ...], n_rungs: int) -> tuple[float, ...]:
@@ -95,6 +95,9 @@ def joined_rungs(profile: Profile, further: Profile) -> Profile:
         etas=np.concatenate([profile.etas, further.etas]),
         protocol=replace(profile.protocol, etas=profile.protocol.etas + further.protocol.etas),
         seconds=profile.seconds + further.seconds,
+        coarse_dtype=max(profile.coarse_dtype, further.coarse_dtype),
         n_forwards=profile.n_forwards + further.n_forwards,
         n_jvps=profile.n_jvps + further.n_jvps,
+        n_vjps=profile.n_vjps + further.n_vjps,
+        image_seconds=profile.image_seconds + further.image_seconds,
     )

@@ -21,9 +21,15 @@ from torch.func import functional_call, jvp
 from lit_bump.errors import LitBumpError
 from lit_bump.measure.encoder import CallableEncoder
 
+SHARED_TOLERANCE = 1e-3  # of the largest component: shared and plain products round differently, no more
+
 
 class ForwardDerivativeError(LitBumpError):
     """Signal that a part of the encoder has no forward-mode derivative."""
+
+
+class ReverseDerivativeError(LitBumpError):
+    """Signal that the encoder has no reverse-mode derivative; the measurement goes on without."""
 
 
 class OutOfMemoryError(RuntimeError):
@@ -46,6 +52,7 @@ class FrozenEncoder:
         self.dtype = dtype
         self.device = device
         self.memory_format = torch.channels_last if channels_last else torch.contiguous_format
+        self._shares_primal: bool | None = None  # not yet known
         self.is_scripted = any(isinstance(part, torch.jit.ScriptModule) for part in module.modules())
         self.tensors: dict[str, Tensor] = {}
         if not self.is_scripted:  # functional_call cannot run them
@@ -123,6 +130,95 @@ class FrozenEncoder:
                 "or give its autograd.Function a jvp"
             ) from error
         return features_of(tangent, len(images))
+
+    def derivatives(
+        self,
+        images: Float[Tensor, "image channel height width"],
+        directions: Float[Tensor, "image product channel height width"],
+    ) -> Float[Tensor, "image product feature"]:
+        """Return J u for every image and each of its directions.
+
+        The primal computation is shared by the directions of an image where the encoder allows it, which halves the
+        cost; one product is compared with ``derivative`` before that is trusted.
+
+        Args:
+            images: points at which to differentiate.
+            directions: the same number of directions for every image.
+
+        Returns:
+            Products by image and direction.
+
+        Raises:
+            ForwardDerivativeError: if a part of the encoder has no forward derivative; the message names it.
+            OutOfMemoryError: if the batch does not fit.
+
+        """
+        n_images, n_products = directions.shape[:2]
+        if n_products > 1 and self._shares_primal is None:
+            self._shares_primal = self._can_share_primal(images[:1], directions[:1, :2])
+        if n_products > 1 and self._shares_primal:
+            try:
+                return self._shared_tangents(images, directions)
+            except (RuntimeError, MemoryError) as error:
+                raise_out_of_memory(error)
+                self._shares_primal = False
+        rows = self.derivative(images.repeat_interleave(n_products, dim=0), directions.flatten(0, 1))
+        return rows.view(n_images, n_products, -1)
+
+    def _shared_tangents(self, images: Tensor, directions: Tensor) -> Tensor:
+        points = self._copy(images)
+        directions = directions.clone()  # an encoder that writes into its input writes into the tangent too
+
+        def tangent(direction: Tensor) -> Tensor:
+            result: Tensor = jvp(lambda x: features_of(self._run(x), len(images)), (points,), (direction,))[1]
+            return result
+
+        return torch.vmap(tangent, in_dims=1, out_dims=1)(directions)
+
+    def _can_share_primal(self, image: Tensor, directions: Tensor) -> bool:
+        plain = self.derivative(image, directions[:, 0])  # raises where there is no forward derivative at all
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")  # a slow path, one product after the other
+                shared = self._shared_tangents(image, directions)[:, 0]
+        except (RuntimeError, MemoryError, ValueError, TypeError, UserWarning) as error:
+            raise_out_of_memory(error)
+            return False
+        difference = (shared - plain).nan_to_num().abs().max()
+        return bool(difference <= SHARED_TOLERANCE * plain.nan_to_num().abs().max())
+
+    def cotangent_products(
+        self,
+        images: Float[Tensor, "image channel height width"],
+        cotangents: Float[Tensor, "image product feature"],
+    ) -> Float[Tensor, "image product pixel"]:
+        """Return the vector-Jacobian products c J for every image and each of its cotangents, by reverse mode.
+
+        Args:
+            images: points at which to differentiate.
+            cotangents: the same number of feature vectors for every image.
+
+        Returns:
+            Products by image and cotangent, flattened over channel, height and width.
+
+        Raises:
+            ReverseDerivativeError: if the encoder has no reverse derivative with respect to its images.
+            OutOfMemoryError: if the batch does not fit.
+
+        """
+        n_products = cotangents.shape[1]
+        try:
+            with torch.enable_grad():
+                points = images.clone().requires_grad_()
+                features = features_of(self._run(self._copy(points)), len(images))
+                rows = [
+                    torch.autograd.grad(features, points, cotangents[:, k].to(features), retain_graph=True)[0]
+                    for k in range(n_products)
+                ]
+        except (RuntimeError, MemoryError) as error:
+            raise_out_of_memory(error)
+            raise ReverseDerivativeError(str(error).strip().splitlines()[0][:160]) from error
+        return torch.stack([row.flatten(1) for row in rows], dim=1)
 
     def _copy(self, images: Tensor) -> Tensor:
         """Return a copy in this encoder's memory format: an encoder may write into its input."""

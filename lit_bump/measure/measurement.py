@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -22,19 +19,19 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from lit_bump.errors import LitBumpError
-from lit_bump.measure.displacement import displacements
+from lit_bump.measure.budget import Budget
+from lit_bump.measure.coarse_encoder import COARSE, coarse_encoder
 from lit_bump.measure.encoder import Encoder, as_encoder
 from lit_bump.measure.frozen_encoder import FrozenEncoder, OutOfMemoryError
+from lit_bump.measure.image_group import Instruments, measured_group, sure_work
 from lit_bump.measure.no_trace import no_trace
-from lit_bump.measure.noise import float64_twin, noise_energy
+from lit_bump.measure.noise import float64_twin
 from lit_bump.measure.numerics import exact_numerics
-from lit_bump.measure.prediction import sensitivities
-from lit_bump.measure.profile import Profile, Reason
+from lit_bump.measure.profile import Profile
 from lit_bump.measure.protocol import Protocol
-from lit_bump.measure.standard_error import ratio_standard_error
 from lit_bump.measure.validation import check_encoder, validated_images
+from lit_bump.measure.work_meter import Progress, WorkMeter, work_meter
 
-Progress = bool | Callable[[int, int], None] | None
 _CHUNK_FLOATS = {"cpu": 2**20, "cuda": 2**24}  # input floats a batch: 256 images of 32 px or 8 of 224 px on a CPU
 _CHUNK_LIMIT = 4096
 _OF_SIZES = ("size", "shape", "should contain")  # in torch's messages; the last is BatchNorm's
@@ -48,6 +45,7 @@ def measure_profile(
     chunk: int | None = None,
     progress: Progress = None,
     first_image: int = 0,
+    budget_seconds: float | None = None,
 ) -> Profile:
     r"""Measure the response profile of every image: :math:`r_\eta(x)` over the protocol's ladder (paper, eq. 1).
 
@@ -64,6 +62,8 @@ def measure_profile(
         progress: None shows a bar on a terminal when it lasts over a second, True always, False never; a callable gets
             (done, total) in perturbed images.
         first_image: number of ``images[0]`` in its probe set, where a set is measured in parts.
+        budget_seconds: wall time to keep to. Where the protocol has a ``target_se``, a larger standard error is taken
+            instead, and ``Profile.gave_up`` says so; the answer then depends on the machine's speed.
 
     Returns:
         Profiles with errors, noise and reasons.
@@ -71,8 +71,10 @@ def measure_profile(
     Raises:
         LitBumpError: if images or encoder cannot be measured, with the cure.
 
-    Cost: ``n_pairs * 2 * rungs`` forwards and ``n_jvp`` products an image, and ``n_noise * 4 * rungs`` forwards for the
-    noise rule, half of them in float64. Memory: a batch of ``chunk`` images through the encoder.
+    Cost of ``paper`` and ``matched``: ``n_pairs * 2 * rungs`` forwards and ``n_jvp`` products an image, and
+    ``n_noise * 4 * rungs`` forwards for the noise rule, half of them in float64. Of ``controlled``: what ``target_se``
+    needs, as the profile records; docs/estimators.md has measured numbers. Memory: a batch of ``chunk`` images through
+    the encoder; it does not grow with pairs or images.
 
     Example:
         >>> images = torch.rand(2, 3, 4, 4, generator=torch.Generator().manual_seed(0))
@@ -85,6 +87,8 @@ def measure_profile(
     images = validated_images(images)
     if chunk is not None and chunk < 1:
         raise LitBumpError(f"chunk is {chunk}; it must be at least 1, or None to choose it")
+    if budget_seconds is not None and not budget_seconds > 0:
+        raise LitBumpError(f"budget_seconds is {budget_seconds}; give a positive number, or None for no limit")
     if first_image < 0:
         raise LitBumpError(f"first_image is {first_image}; it must be at least 0")
     module = as_encoder(encoder)
@@ -94,8 +98,10 @@ def measure_profile(
     with no_trace(module), exact_numerics(device, dtype):
         while True:
             try:
-                with _progress_bar(progress, _work(images, protocol)) as advance:
-                    profile = _measure(module, images, protocol, dtype, device, chunk, first_image, advance)
+                with work_meter(progress, len(images) * sure_work(protocol)) as meter:
+                    profile = _measure(
+                        module, images, protocol, dtype, device, chunk, first_image, meter, budget_seconds, started
+                    )
                 break
             except OutOfMemoryError as error:
                 if chunk == 1:
@@ -130,40 +136,39 @@ def _measure(
     device: torch.device,
     chunk: int,
     first_image: int,
-    advance: Callable[[int], None],
+    meter: WorkMeter,
+    budget_seconds: float | None,
+    began: float,
 ) -> Profile:
     shown = images.to(device, dtype)
     frozen, repeat = _prepared(module, shown, dtype, device, chunk)
-    settings: Any = {"seed": protocol.seed, "first_image": first_image, "advance": advance}
-    half = max(1, chunk // 2)  # a product holds about twice the memory of a forward
-    sensitivity = sensitivities(frozen, shown, protocol.n_jvp, chunk=half, **settings)
-    settings["chunk"] = chunk
-    displacement = displacements(frozen, shown, protocol.etas, protocol.n_pairs, **settings)
     twin, method = float64_twin(frozen, shown)
-    noise = noise_energy(frozen, twin, shown, protocol.etas, protocol.n_noise, **settings)
-    noise = np.maximum(noise, repeat[:, None])
-
-    etas = np.array(protocol.etas)
-    response, prediction = displacement.mean(axis=1), sensitivity.mean(axis=1)
-    reason = _reasons(response, prediction, noise, protocol.noise_tolerance)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        ratio = np.where(reason == Reason.KEPT, response / (np.square(etas) * prediction[:, None]), np.nan)
+    coarse = coarse_encoder(module, shown, protocol, channels_last=frozen.memory_format is torch.channels_last)
+    at_once = _group_size(chunk)
+    groups = range(0, len(images), at_once)
+    budget = Budget(budget_seconds, len(groups), began)
+    tools = Instruments(frozen, twin, coarse, protocol, chunk, meter, budget)
+    parts = []
+    for start in groups:
+        budget.open_group()
+        group = slice(start, start + at_once)
+        parts.append(measured_group(tools, shown[group], repeat[group], first_image + start))
+    arrays: dict[str, Any] = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     return Profile(
-        etas=etas,
-        ratio=ratio,
-        response=response,
-        prediction=prediction,
-        standard_error=ratio_standard_error(displacement, sensitivity, ratio),
-        noise=noise,
-        n_directions=np.full(ratio.shape, 2 * protocol.n_pairs),
-        reason=reason,
+        etas=np.array(protocol.etas),
+        **arrays,
         protocol=protocol,
         encoder_digest=frozen.digest(),
         image_digests=image_digests(images),
         noise_method=method,
-        n_forwards=_n_forwards(images, protocol),
-        n_jvps=len(images) * protocol.n_jvp,
+        coarse_dtype=str(COARSE).removeprefix("torch.") if arrays["n_coarse"].any() else "",
+        gave_up=budget.gave_up(protocol.target_se, time.perf_counter() - began),
     )
+
+
+def _group_size(chunk: int) -> int:
+    """Return how many images are measured together: enough to fill batches, few enough to bound memory."""
+    return max(1, min(16, chunk // 32))
 
 
 def _prepared(
@@ -199,15 +204,6 @@ def _refuse(error: RuntimeError, images: Tensor) -> None:
         raise LitBumpError(f"the encoder refuses images of size {tuple(images.shape[1:])}: {cause}") from error
 
 
-def _reasons(response: np.ndarray, prediction: np.ndarray, noise: np.ndarray, tolerance: float) -> np.ndarray:
-    """Return a ``Reason`` for every image and rung; the gravest one where several hold."""
-    reason = np.full(response.shape, Reason.KEPT, dtype=np.int8)
-    reason[~(noise <= tolerance * response) | (response <= 0)] = Reason.NOISE
-    reason[prediction == 0] = Reason.ZERO_SENSITIVITY
-    reason[~np.isfinite(response) | ~np.isfinite(prediction)[:, None]] = Reason.NOT_FINITE
-    return reason
-
-
 def _device_of(module: nn.Module, images: Tensor) -> torch.device:
     named = [*module.named_parameters(), *module.named_buffers()]
     for name, tensor in named:
@@ -220,43 +216,8 @@ def _device_of(module: nn.Module, images: Tensor) -> torch.device:
     return named[0][1].device if named else images.device
 
 
-def _n_forwards(images: Tensor, protocol: Protocol) -> int:
-    return len(images) * 2 * len(protocol.etas) * (protocol.n_pairs + 2 * protocol.n_noise)
-
-
-def _work(images: Tensor, protocol: Protocol) -> int:
-    return _n_forwards(images, protocol) + len(images) * protocol.n_jvp
-
-
 def _default_chunk(images: Tensor, protocol: Protocol, device: torch.device) -> int:
     fit = _CHUNK_FLOATS.get(device.type, _CHUNK_FLOATS["cpu"]) // math.prod(images.shape[1:])
     most = len(images) * protocol.n_pairs * len(protocol.etas) * 2
     power = 1 << max(3, max(fit, 1).bit_length() - 1)
     return max(2, min(_CHUNK_LIMIT, power, most))
-
-
-@contextmanager
-def _progress_bar(progress: Progress, total: int) -> Iterator[Callable[[int], None]]:
-    """Yield a function that counts perturbed images and shows how many are done."""
-    if callable(progress) and not isinstance(progress, bool):
-        report, done = progress, [0]
-
-        def advance(n: int) -> None:
-            done[0] += n
-            report(done[0], total)
-
-        yield advance
-    elif progress or (progress is None and sys.stderr.isatty()):
-        from tqdm import tqdm
-
-        delay = 0.0 if progress else 1.0
-        with tqdm(
-            total=total, desc="response profile", unit="img", delay=delay, leave=False, dynamic_ncols=True
-        ) as bar:
-
-            def show(n: int) -> None:
-                bar.update(n)
-
-            yield show
-    else:
-        yield lambda n: None

@@ -8,6 +8,7 @@ Without the rule a narrow VGG-16 at initialisation, whose response is 1e-17 at t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,7 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from lit_bump.measure.directions import directions
-from lit_bump.measure.displacement import base_features, differences, squared_length
+from lit_bump.measure.displacement import Rows, base_features, differences, squared_length
 from lit_bump.measure.frozen_encoder import FrozenEncoder, OutOfMemoryError
 
 FloatArray = np.ndarray
@@ -84,6 +85,8 @@ def noise_energy(
     seed: int,
     chunk: int,
     first_image: int = 0,
+    signs: tuple[float, ...] = (1.0, -1.0),
+    base: Float[Tensor, "image feature"] | None = None,
     advance: Callable[[int], None] = lambda n: None,
 ) -> Float[FloatArray, "image rung"]:
     r"""Return the estimated noise energy in the displacement of every image and rung.
@@ -102,25 +105,89 @@ def noise_energy(
         seed: seed of the directions.
         chunk: perturbed images a batch.
         first_image: number of ``images[0]`` in its probe set.
+        signs: of the steps that the estimate uses.
+        base: ``base_features`` of the encoder, where they are there already.
         advance: called with the number of perturbed images done.
 
     Returns:
         Energies, float64.
 
     """
-    measured = differences(encoder, images, etas, n_pairs, seed=seed, chunk=chunk, first_image=first_image)
+    rows = Rows.grid(len(images), n_pairs, len(etas))
+    same: dict[str, Any] = {"seed": seed, "chunk": chunk, "first_image": first_image, "signs": signs}
+    base = base_features(encoder, images, chunk) if base is None else base
+    measured = differences(encoder, images, etas, rows, **same, base=base)
     if twin is not None:
         other, shown, least = twin, images.double(), 1  # float64 is dear, and exact enough in any batch shape
     else:
         other, shown, least = encoder, _one_ulp_away(images), chunk + 1 if chunk > 1 else 1
-    repeated = differences(other, shown, etas, n_pairs, seed=seed, chunk=chunk, least=least, first_image=first_image)
+    repeated = differences(other, shown, etas, rows, **same, least=least)
     parts = []
     for difference in measured:
         reference = _next_with_default_dtype(repeated, other.dtype)
         parts.append(squared_length(difference.to(reference.dtype) - reference))
         advance(2 * len(difference))
-    energy = torch.cat(parts).cpu().numpy().reshape(len(images), -1, len(etas), 2).mean(axis=(1, 3))
-    return np.asarray(np.maximum(energy, rounding_energy(base_features(encoder, images, chunk))[:, None]))
+    energy = torch.cat(parts).cpu().numpy().reshape(len(images), n_pairs, len(etas), len(signs)).mean(axis=(1, 3))
+    return np.asarray(np.maximum(energy, rounding_energy(base)[:, None]))
+
+
+def thinned_noise_energy(
+    encoder: FrozenEncoder,
+    twin: FrozenEncoder | None,
+    images: Float[Tensor, "image channel height width"],
+    etas: tuple[float, ...],
+    *,
+    seed: int,
+    chunk: int,
+    first_image: int = 0,
+    base: Float[Tensor, "image feature"] | None = None,
+    advance: Callable[[int], None] = lambda n: None,
+) -> Float[FloatArray, "image rung"]:
+    """Return the noise energy at a quarter of the cost: one sign of one pair, on every second rung.
+
+    Noise changes slowly along the ladder: it is the rounding of features and activations. A rung between two others
+    gets the larger energy of the two.
+
+    Args:
+        encoder: the encoder as it is measured.
+        twin: its float64 twin, or None.
+        images: images in the encoder's dtype, on its device.
+        etas: the ladder.
+        seed: seed of the directions.
+        chunk: perturbed images a batch.
+        first_image: number of ``images[0]`` in its probe set.
+        base: ``base_features`` of the encoder, where they are there already.
+        advance: called with the number of perturbed images done.
+
+    Returns:
+        Energies, float64.
+
+    """
+    kept = thinned_rungs(len(etas))
+    measured = noise_energy(
+        encoder, twin, images, tuple(etas[rung] for rung in kept), 1,
+        seed=seed, chunk=chunk, first_image=first_image, signs=(1.0,), base=base, advance=advance,
+    )  # fmt: skip
+    below = np.searchsorted(kept, np.arange(len(etas)), side="right") - 1
+    above = np.searchsorted(kept, np.arange(len(etas)), side="left")
+    return np.asarray(np.maximum(measured[:, below], measured[:, above]))
+
+
+def thinned_rungs(n_rungs: int) -> list[int]:
+    """Return every second rung, and the last.
+
+    Args:
+        n_rungs: of the ladder.
+
+    Returns:
+        Their numbers.
+
+    Example:
+        >>> thinned_rungs(4)
+        [0, 2, 3]
+
+    """
+    return sorted({*range(0, n_rungs, 2), n_rungs - 1})
 
 
 def rounding_energy(features: Float[Tensor, "image feature"]) -> Float[FloatArray, " image"]:

@@ -28,7 +28,7 @@ from lit_bump.measure.protocol import Protocol
 
 FloatArray = np.ndarray
 IntArray = np.ndarray
-FORMAT = 1  # of the saved file; raise it when a reader of the old form would be misled
+FORMAT = 2  # of the saved file; raise it when a reader of the old form would be misled
 
 
 class Reason(IntEnum):
@@ -52,14 +52,20 @@ class Profile:
         standard_error: of ``ratio``, over direction pairs; NaN where it cannot be known.
         noise: estimated floating-point noise energy in ``response``.
         n_directions: directions behind every response, antipodes counted.
+        n_coarse: those of them that were evaluated in ``coarse_dtype``.
         reason: a ``Reason`` code for every ratio.
         protocol: what was measured.
         encoder_digest: SHA-256 over the encoder's tensors, or the name of a plain callable.
         image_digests: SHA-256 of every image.
         noise_method: how ``noise`` was estimated.
         seconds: wall time of the measurement.
-        n_forwards: images that went through the encoder.
-        n_jvps: Jacobian-vector products.
+        prediction_error: standard error of ``prediction``.
+        n_forwards: perturbed copies of every image that went through the encoder, in whatever precision.
+        n_jvps: Jacobian-vector products of every image.
+        n_vjps: vector-Jacobian products of every image.
+        image_seconds: wall time that every image took of ``seconds``.
+        coarse_dtype: dtype of low-precision evaluations; empty where there are none.
+        gave_up: what was given up to keep to a budget, in words; empty where nothing was.
         context: free facts for people (step, probe set, versions), plain values only.
 
     """
@@ -71,20 +77,31 @@ class Profile:
     standard_error: Float[FloatArray, "image rung"]
     noise: Float[FloatArray, "image rung"]
     n_directions: Int[IntArray, "image rung"]
+    n_coarse: Int[IntArray, "image rung"]
     reason: Int[IntArray, "image rung"]
+    prediction_error: Float[FloatArray, " image"]
+    n_forwards: Int[IntArray, " image"]
+    n_jvps: Int[IntArray, " image"]
+    n_vjps: Int[IntArray, " image"]
+    image_seconds: Float[FloatArray, " image"]
     protocol: Protocol
     encoder_digest: str
     image_digests: tuple[str, ...]
     noise_method: str
     seconds: float = 0.0
-    n_forwards: int = 0
-    n_jvps: int = 0
+    coarse_dtype: str = ""
+    gave_up: str = ""
     context: dict[str, Any] = field(default_factory=dict)
 
     @property
     def n_images(self) -> int:
         """Number of images, undefined ones included."""
         return int(self.ratio.shape[0])
+
+    @property
+    def forward_equivalents(self) -> Float[FloatArray, " image"]:
+        """Cost of every image in forwards, a product counted as two (its primal and its tangent)."""
+        return np.asarray(self.n_forwards + 2.0 * (self.n_jvps + self.n_vjps))
 
     @property
     def images_digest(self) -> str:
@@ -144,7 +161,7 @@ class Profile:
             profiles: in the order of the images, all of one protocol and one encoder.
 
         Returns:
-            One profile; seconds are the longest, forwards and JVPs the sum.
+            One profile; seconds are the longest.
 
         Raises:
             LitBumpError: if there is none, or protocols or encoders differ.
@@ -163,8 +180,8 @@ class Profile:
             image_digests=tuple(digest for p in profiles for digest in p.image_digests),
             noise_method="; ".join(dict.fromkeys(p.noise_method for p in profiles)),
             seconds=max(p.seconds for p in profiles),
-            n_forwards=sum(p.n_forwards for p in profiles),
-            n_jvps=sum(p.n_jvps for p in profiles),
+            coarse_dtype=max(p.coarse_dtype for p in profiles),
+            gave_up="; ".join(dict.fromkeys(filter(None, (p.gave_up for p in profiles)))),
         )
 
     def save(self, path: str | os.PathLike[str]) -> Path:
@@ -233,8 +250,9 @@ class Profile:
             raise LitBumpError(f"{path} is damaged: its etas are not those of its protocol")
         shape = (len(profile.image_digests), len(protocol.etas))
         for name in _PER_IMAGE:
-            if getattr(profile, name).shape != (shape[:1] if name == "prediction" else shape):
-                raise LitBumpError(f"{path} is damaged: {name} has shape {getattr(profile, name).shape}, not {shape}")
+            expected = shape[:1] if name in _OF_IMAGES else shape
+            if (found := getattr(profile, name).shape) != expected:
+                raise LitBumpError(f"{path} is damaged: {name} has shape {found}, not {expected}")
         return profile
 
     def __repr__(self) -> str:
@@ -247,7 +265,9 @@ class Profile:
         return f"{self.n_images} images, {self.protocol}{undefined}; {self.bump()}"
 
 
-_PER_IMAGE = ("ratio", "response", "prediction", "standard_error", "noise", "n_directions", "reason")
+_OF_RUNGS = ("ratio", "response", "standard_error", "noise", "n_directions", "n_coarse", "reason")
+_OF_IMAGES = ("prediction", "prediction_error", "n_forwards", "n_jvps", "n_vjps", "image_seconds")
+_PER_IMAGE = (*_OF_RUNGS, *_OF_IMAGES)
 _ARRAYS = ("etas", *_PER_IMAGE)
 _UNREADABLE = (
     OSError, KeyError, ValueError, TypeError, AttributeError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error,

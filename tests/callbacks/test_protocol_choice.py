@@ -18,7 +18,9 @@ def test_names_and_fields() -> None:
     assert chosen_protocol("paper", SIZE) == Protocol.paper(SIZE)
     assert chosen_protocol({"seed": 3}, SIZE) == Protocol.quick(SIZE, seed=3)
     assert chosen_protocol({"n_pairs": 4}, SIZE) == Protocol.quick(SIZE, n_pairs=4)
-    assert chosen_protocol({"n_jvp": 4}, SIZE) == Protocol.quick(SIZE, n_pairs=4)
+    assert chosen_protocol("accurate", SIZE) == Protocol.accurate(SIZE)
+    assert chosen_protocol({"target_se": 0.02}, SIZE) == replace(Protocol.quick(SIZE), target_se=0.02)
+    assert chosen_protocol({"estimator": "matched", "n_jvp": 4}, SIZE).n_pairs == 4
     assert chosen_protocol({"preset": "paper", "n_pairs": 64}, SIZE) == replace(
         Protocol.paper(SIZE), n_pairs=64, n_jvp=64
     )
@@ -33,6 +35,7 @@ def test_etas_given_are_not_moved() -> None:
 def test_estimator_can_be_changed_alone() -> None:
     paper = chosen_protocol({"estimator": "paper", "n_pairs": 64, "n_jvp": 16}, SIZE)
     assert (paper.estimator, paper.n_pairs, paper.n_jvp) == ("paper", 64, 16)
+    assert (paper.target_se, paper.precision) == (None, "float32")
     matched = chosen_protocol({"preset": "paper", "estimator": "matched"}, SIZE)
     assert (matched.n_pairs, matched.n_jvp) == (256, 256)
 

@@ -47,4 +47,9 @@ def test_an_argument_arrives_as_it_was_meant(argument: str, name: str, expected:
 
 def test_fields_of_a_protocol_are_those_of_quick() -> None:
     protocol = chosen_protocol(parsed("--rprofile.protocol={etas: [1e-1, 1.0], n_pairs: 4}").protocol, (3, 8, 8))
-    assert (protocol.etas, protocol.n_pairs, protocol.n_jvp, protocol.estimator) == ((0.1, 1.0), 4, 4, "matched")
+    assert (protocol.etas, protocol.n_pairs, protocol.target_se, protocol.estimator) == (
+        (0.1, 1.0),
+        4,
+        0.03,
+        "controlled",
+    )

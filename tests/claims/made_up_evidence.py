@@ -9,6 +9,7 @@ import numpy as np
 from lit_bump.claims.evidence import Evidence
 from lit_bump.claims.verdicts import Sets
 from lit_bump.measure import Formation, Profile, Protocol
+from tests.profile_cost import made_up_cost
 
 SETS = Sets.of("shapes", 6)
 NETWORKS = ("resnet18", "vgg16", "wrn")
@@ -31,6 +32,7 @@ def made_up_profile(height: float = 1.0, *, eta: float = 2.0, prediction: float 
         standard_error=0.01 * ones,
         noise=0.0 * ones,
         n_directions=np.full(ratio.shape, 32),
+        **made_up_cost(ratio.shape),
         reason=np.zeros(ratio.shape, dtype=np.int8),
         protocol=protocol,
         encoder_digest="made up",

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from lit_bump.measure import Formation, Profile, Protocol
+from tests.profile_cost import made_up_cost
 
 
 def drawn_profile(
@@ -32,6 +33,7 @@ def drawn_profile(
         standard_error=0.01 * ones,
         noise=0.0 * ones,
         n_directions=np.full(ratio.shape, 32),
+        **made_up_cost(ratio.shape),
         reason=np.isnan(ratio).astype(np.int8),
         protocol=protocol,
         encoder_digest="drawn",

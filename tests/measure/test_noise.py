@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from lit_bump.measure import Profile, Protocol, Reason, measure_profile
-from lit_bump.measure.displacement import displacements
+from lit_bump.measure.displacement import Rows, displacements
 from lit_bump.measure.frozen_encoder import FrozenEncoder
 from lit_bump.measure.ladder import ladder
 from lit_bump.measure.noise import float64_twin, noise_energy, rounding_energy
@@ -182,7 +182,8 @@ def test_the_base_feature_has_the_batch_shape_of_the_perturbed_ones() -> None:
         images = random_images(3).double()
         for chunk in (1, 4, 7, 64):
             measured, expected = (
-                displacements(encoder, images, (1e-3,), 5, seed=0, chunk=chunk) for encoder in (frozen, plain)
+                displacements(encoder, images, (1e-3,), Rows.grid(3, 5, 1), seed=0, chunk=chunk)
+                for encoder in (frozen, plain)
             )
             np.testing.assert_allclose(measured, expected, rtol=1e-6)
 

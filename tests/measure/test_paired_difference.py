@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from lit_bump.errors import LitBumpError
 from lit_bump.measure import Profile, Protocol
 from lit_bump.measure.paired_difference import paired_difference
+from tests.profile_cost import made_up_cost
 
 ETAS = np.array(Protocol.quick().etas)
 
@@ -21,7 +22,8 @@ def profile_of(ratio: np.ndarray, etas: np.ndarray = ETAS) -> Profile:
     ones = np.ones_like(ratio)
     return Profile(
         etas=etas, ratio=ratio, response=ones, prediction=ones[:, 0], standard_error=0.01 * ones, noise=0 * ones,
-        n_directions=np.full(ratio.shape, 32), reason=np.isnan(ratio).astype(np.int8),
+        n_directions=np.full(ratio.shape, 32),
+        **made_up_cost(ratio.shape), reason=np.isnan(ratio).astype(np.int8),
         protocol=replace(Protocol.quick(), etas=tuple(etas)), encoder_digest="made up",
         image_digests=tuple(map(str, range(len(ratio)))), noise_method="none",
     )  # fmt: skip

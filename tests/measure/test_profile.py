@@ -13,6 +13,7 @@ import torch
 
 from lit_bump.errors import LitBumpError
 from lit_bump.measure import Profile, Protocol, Reason
+from tests.profile_cost import made_up_cost
 
 
 def _profile(n_images: int = 3, n_rungs: int = 5, seed: int = 0) -> Profile:
@@ -27,14 +28,13 @@ def _profile(n_images: int = 3, n_rungs: int = 5, seed: int = 0) -> Profile:
         standard_error=rng.random(shape),
         noise=rng.random(shape) * 1e-12,
         n_directions=np.full(shape, 8),
+        **made_up_cost(shape),
         reason=reason,
         protocol=Protocol(tuple(np.geomspace(0.01, 1.0, n_rungs)), n_pairs=4, n_jvp=4),
         encoder_digest="ab" * 32,
         image_digests=tuple(f"{seed}-{i}" for i in range(n_images)),
         noise_method="float64 twin",
         seconds=1.5,
-        n_forwards=10,
-        n_jvps=12,
         context={"step": 400, "probe": "shapes32", "note": "η"},
     )
 
@@ -196,8 +196,8 @@ def _rewritten(path: Path, old: str, new: str) -> None:
 
 def test_a_newer_format_is_said_before_its_unknown_parts(tmp_path: Path) -> None:
     path = _profile().save(tmp_path / "profile.npz")
-    _rewritten(path, '"format": 1, "protocol": {', '"format": 2, "protocol": {"temperature": 1, ')
-    with pytest.raises(LitBumpError, match=r"profile\.npz.*format is 2, not 1: read it with the version that wrote it"):
+    _rewritten(path, '"format": 2, "protocol": {', '"format": 3, "protocol": {"temperature": 1, ')
+    with pytest.raises(LitBumpError, match=r"profile\.npz.*format is 3, not 2: read it with the version that wrote it"):
         Profile.load(path)
 
 
@@ -239,7 +239,8 @@ def test_parts_join_in_order() -> None:
     assert joined.n_images == 5
     np.testing.assert_array_equal(joined.ratio, np.concatenate([part.ratio for part in parts]))
     assert joined.image_digests == parts[0].image_digests + parts[1].image_digests
-    assert (joined.n_forwards, joined.n_jvps, joined.seconds) == (20, 24, 1.5)
+    assert (joined.n_forwards.tolist(), joined.n_jvps.tolist(), joined.seconds) == ([10] * 5, [12] * 5, 1.5)
+    assert joined.forward_equivalents.tolist() == [34.0] * 5
     assert joined.images_digest != parts[0].images_digest
 
 

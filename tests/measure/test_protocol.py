@@ -56,10 +56,30 @@ def test_the_papers_protocol() -> None:
     np.testing.assert_allclose(np.log10(Protocol.paper((3, 224, 224)).etas), np.linspace(-2, 2, 17))
 
 
-def test_the_quick_protocol_is_matched_on_the_same_ladder() -> None:
-    protocol = Protocol.quick((1, 28, 28), n_pairs=5, seed=3)
-    assert protocol.etas == Protocol.paper((1, 28, 28)).etas
-    assert (protocol.n_pairs, protocol.n_jvp, protocol.estimator, protocol.seed) == (5, 5, "matched", 3)
+def test_the_cheaper_protocols_state_their_standard_error_on_the_same_ladder() -> None:
+    for protocol, target in (
+        (Protocol.quick((1, 28, 28), n_pairs=5, seed=3), 0.03),
+        (Protocol.accurate((1, 28, 28), n_pairs=5, seed=3), 0.01),
+    ):
+        assert protocol.etas == Protocol.paper((1, 28, 28)).etas
+        assert (protocol.n_pairs, protocol.estimator, protocol.seed) == (5, "controlled", 3)
+        assert (protocol.target_se, protocol.precision) == (target, "auto")
+        assert f"standard error {100 * target:g} %" in str(protocol)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"estimator": "controlled"}, "target_se is None; .* needs a standard error over ratio"),
+        ({"estimator": "controlled", "target_se": 0.0}, "target_se is 0.0"),
+        ({"target_se": 0.1}, "target_se is 0.1; only estimator 'controlled'"),
+        ({"precision": "auto"}, "precision 'auto' needs estimator 'controlled'"),
+        ({"n_sketch": -1}, "n_sketch is -1; .* at least 0"),
+    ],
+)
+def test_fields_that_contradict_each_other_are_refused(values: dict[str, object], message: str) -> None:
+    with pytest.raises(LitBumpError, match=message):
+        Protocol.from_dict({**GOOD, **values})
 
 
 def test_a_protocol_is_a_value() -> None:

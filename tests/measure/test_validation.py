@@ -166,7 +166,7 @@ def test_a_user_without_shape_checks_reads_our_own_lines(run_python: RunPython) 
     lines = done.stdout.splitlines()
     starts = [
         "estimator is 'mached' (did you mean 'matched'?)",
-        "precision is 'float16'; give 'float32' or 'float64'",
+        "precision is 'float16'; give 'float32', 'float64', 'auto'",
         "seed is 0.5; it must be a whole number",
         "images are torch.uint8; give floating-point pixels",
         "images have shape (3, 4, 4); give (image, channel, height, width)",

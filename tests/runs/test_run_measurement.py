@@ -43,7 +43,12 @@ def contents(run: Path) -> dict[str, Any]:
         if path.suffix == ".npz":
             profile = Profile.load(path)
             facts = {name: value for name, value in profile.context.items() if name not in ("seconds", "share")}
-            found[str(path.relative_to(run))] = (profile.ratio.tobytes(), profile.protocol, profile.n_forwards, facts)
+            found[str(path.relative_to(run))] = (
+                profile.ratio.tobytes(),
+                profile.protocol,
+                profile.n_forwards.tolist(),
+                facts,
+            )
         elif path.suffix == ".csv":
             with path.open(newline="") as file:
                 found[path.name] = [row | {"seconds": ""} for row in csv.DictReader(file)]
