@@ -57,9 +57,9 @@ def planned_pairs(estimate: RatioEstimate, target: float, most: int) -> Plan:
     if not estimate.is_coarse:
         n_pairs = _rounded(estimate.spread**2 / allowed, now.n_pairs, most)
         return Plan(n_pairs, n_pairs)
-    n_pairs, n_fine = _cheapest(estimate.spread, estimate.correction_spread, allowed)
-    n_pairs = _rounded(n_pairs, now.n_pairs, most)
-    return Plan(n_pairs, min(_rounded(n_fine, now.n_fine, most), n_pairs))
+    coarse, fine = _cheapest(estimate.spread, estimate.correction_spread, allowed)
+    n_pairs = _rounded(coarse, now.n_pairs, most)
+    return Plan(n_pairs, min(_rounded(fine, now.n_fine, most), n_pairs))
 
 
 def coarse_pays(fine: RatioEstimate, coarse: RatioEstimate, target: float) -> bool:

@@ -77,7 +77,7 @@ def directions_of_rows(
 
     """
     rows = []
-    for number in image.unique_consecutive().tolist():
+    for number in np.unique(image.numpy()).tolist():
         pairs = pair[image == number]
         first = int(pairs[0])
         drawn = directions(first, int(pairs[-1]) + 1, dim, seed=seed, image=number)

@@ -172,7 +172,7 @@ class _Products:
             stop = min(start + at_once, last)
             u = torch.stack([self.drawn(number, start, stop, sketch=sketch) for number in numbers])
             blocks = zip(torch.split(torch.tensor(numbers), self.chunk), torch.split(u, self.chunk), strict=True)
-            part = [self.encoder.derivatives(self.images[n], v.unflatten(2, size)) for n, v in blocks]
+            part = [self.encoder.derivatives(self.images[n], v.view(*v.shape[:2], *size)) for n, v in blocks]
             parts.append(torch.cat(part))
             self.advance(len(numbers) * (stop - start))
         return torch.cat(parts, dim=1)
@@ -227,4 +227,5 @@ def _orthonormal_rows(vectors: Tensor) -> Tensor:
     exact = torch.nan_to_num(vectors.double().cpu(), nan=0.0, posinf=0.0, neginf=0.0)
     scale = exact.abs().amax().clamp(min=1e-300)
     basis, _ = torch.linalg.qr((exact / scale).T)
-    return basis.T.to(vectors)
+    rows: Tensor = basis.T.to(vectors)
+    return rows
