@@ -25,26 +25,28 @@ class Budget:
 
     Args:
         seconds: of the whole measurement; None for no limit.
-        n_groups: groups of images to come.
         began: ``time.perf_counter`` at its beginning.
 
     """
 
-    def __init__(self, seconds: float | None, n_groups: int, began: float) -> None:
-        self.seconds = seconds
-        self._groups_left, self._began = n_groups, began
+    def __init__(self, seconds: float | None, began: float) -> None:
+        self.seconds, self._began = seconds, began
         self._rows, self._spent = 0, 0.0
         self._group_ends = began
         self._largest = 0.0
-        self._n_raised, self._n_groups = 0, n_groups
+        self._is_raised = False
 
-    def open_group(self) -> None:
-        """Give the next group its share of the time that is left."""
+    def open_group(self, groups_left: int) -> None:
+        """Give a group its share of the time that is left.
+
+        Args:
+            groups_left: groups of images to come, this one included.
+
+        """
         now = time.perf_counter()
         if self.seconds is not None:
             left = max(self._began + self.seconds - now, 0.0)
-            self._group_ends = now + left / max(self._groups_left, 1)
-        self._groups_left -= 1
+            self._group_ends = now + left / groups_left
 
     @contextmanager
     def timing(self, n_rows: int) -> Iterator[None]:
@@ -83,16 +85,15 @@ class Budget:
             low, high = (middle, high) if rows(planned(float(np.exp(middle)))) > most else (low, middle)
         given = float(np.exp(high))
         self._largest = max(self._largest, given)
-        self._n_raised += 1
+        self._is_raised = True
         plan = planned(given)
         return plan if rows(plan) <= most else nothing
 
-    def gave_up(self, target: float | None, seconds: float) -> str:
+    def gave_up(self, target: float | None) -> str:
         """Return what was given up, in words; empty where nothing was.
 
         Args:
             target: the standard error asked for.
-            seconds: what the measurement took.
 
         Returns:
             One phrase.
@@ -100,10 +101,11 @@ class Budget:
         """
         if self.seconds is None:
             return ""
+        seconds = time.perf_counter() - self._began
         if target is None:
             over = f"a protocol of fixed pairs took {seconds:.3g} s of a budget of {self.seconds:.3g} s"
             return over if seconds > self.seconds else ""
-        if not self._n_raised:
+        if not self._is_raised:
             return ""
         reached = (
             f"a standard error of {100 * self._largest:.2g} %" if self._largest < 1 else "the least number of pairs"

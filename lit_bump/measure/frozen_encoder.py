@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -52,6 +52,8 @@ class FrozenEncoder:
         self.dtype = dtype
         self.device = device
         self.memory_format = torch.channels_last if channels_last else torch.contiguous_format
+        self._faster: Callable[[Tensor], Tensor] | None = None
+        self._faster_shape = torch.Size()
         self._shares_primal: bool | None = None  # not yet known
         self.is_scripted = any(isinstance(part, torch.jit.ScriptModule) for part in module.modules())
         self.tensors: dict[str, Tensor] = {}
@@ -72,6 +74,20 @@ class FrozenEncoder:
             own = own.to(memory_format=torch.channels_last)
         shared = own.untyped_storage().data_ptr() == tensor.untyped_storage().data_ptr()
         return own.clone() if own.is_inference() or shared else own
+
+    def use_faster(self, forward: Callable[[Tensor], Tensor], shape: torch.Size) -> None:
+        """Take another forward for batches of one shape; derivatives stay as they are.
+
+        Args:
+            forward: images, in this encoder's memory format -> features, equal to the plain ones but for rounding.
+            shape: of the batches.
+
+        """
+        self._faster, self._faster_shape = forward, shape
+
+    def run_plainly(self, images: Tensor) -> Tensor:
+        """Return the flattened features without a faster form and without translating errors."""
+        return features_of(self._run(images), len(images))
 
     def _run(self, images: Tensor) -> Any:
         if self.is_scripted:
@@ -94,7 +110,9 @@ class FrozenEncoder:
 
         """
         try:
-            return features_of(self._run(self._copy(images)), len(images))
+            if self._faster is not None and images.shape == self._faster_shape:
+                return self._faster(self._copy(images))
+            return self.run_plainly(self._copy(images))
         except (RuntimeError, MemoryError) as error:
             raise_out_of_memory(error)
             raise

@@ -18,7 +18,6 @@ from torch import Tensor
 from lit_bump.measure.allocation import coarse_pays, planned_pairs
 from lit_bump.measure.budget import Budget
 from lit_bump.measure.control_variate import RatioEstimate, controlled_ratio
-from lit_bump.measure.directions import directions
 from lit_bump.measure.displacement import Rows, base_features, displacements
 from lit_bump.measure.frozen_encoder import FrozenEncoder
 from lit_bump.measure.noise import noise_energy, thinned_noise_energy, thinned_rungs
@@ -91,6 +90,11 @@ def sure_work(protocol: Protocol) -> int:
         return 2 * n_rungs * (protocol.n_pairs + 2 * protocol.n_noise) + protocol.n_jvp
     pilot = min(protocol.n_pilot, protocol.n_pairs)
     return 2 * n_rungs * pilot + 2 * len(thinned_rungs(n_rungs)) + 2 * protocol.n_sketch + min(8, protocol.n_jvp)
+
+
+def expected_work(protocol: Protocol) -> float:
+    """Return about how many perturbed images an image takes, from the protocol alone."""
+    return sure_work(protocol) * max(1.0, 0.03 / protocol.target_se if protocol.target_se else 1.0)
 
 
 def _plain(tools: Instruments, images: Tensor, repeat: FloatArray, first_image: int) -> dict[str, np.ndarray]:
@@ -250,12 +254,12 @@ class _Controlled:
         known = self.controls.shape[1]
         grown = np.full((self.n_images, max(known, int(n_pairs.max()))), np.nan)
         grown[:, :known] = self.controls
-        dim = self.images[0].numel()
         for number, n in enumerate(n_pairs.tolist()):
             start = int(np.isfinite(grown[number]).sum())
             if n > start:
-                u = directions(start, n, dim, seed=self.tools.protocol.seed, image=self.first_image + number)
-                grown[number, start:n] = self.predictions[number].control(u.to(self.images.device))
+                grown[number, start:n] = self.predictions[number].controls(
+                    start, n, seed=self.tools.protocol.seed, image=self.first_image + number
+                )
         self.controls = grown
 
     def _estimates(self, is_kept: np.ndarray) -> list[list[RatioEstimate]]:

@@ -21,9 +21,10 @@ from torch import Tensor, nn
 from lit_bump.errors import LitBumpError
 from lit_bump.measure.budget import Budget
 from lit_bump.measure.coarse_encoder import COARSE, coarse_encoder
+from lit_bump.measure.compiled_encoder import compile_encoder, pays
 from lit_bump.measure.encoder import Encoder, as_encoder
 from lit_bump.measure.frozen_encoder import FrozenEncoder, OutOfMemoryError
-from lit_bump.measure.image_group import Instruments, measured_group, sure_work
+from lit_bump.measure.image_group import Instruments, expected_work, measured_group, sure_work
 from lit_bump.measure.no_trace import no_trace
 from lit_bump.measure.noise import float64_twin
 from lit_bump.measure.numerics import exact_numerics
@@ -46,6 +47,7 @@ def measure_profile(
     progress: Progress = None,
     first_image: int = 0,
     budget_seconds: float | None = None,
+    compiled: bool | None = None,
 ) -> Profile:
     r"""Measure the response profile of every image: :math:`r_\eta(x)` over the protocol's ladder (paper, eq. 1).
 
@@ -64,6 +66,9 @@ def measure_profile(
         first_image: number of ``images[0]`` in its probe set, where a set is measured in parts.
         budget_seconds: wall time to keep to. Where the protocol has a ``target_se``, a larger standard error is taken
             instead, and ``Profile.gave_up`` says so; the answer then depends on the machine's speed.
+        compiled: whether to compile the forward, which takes some seconds: True also for little work, False never, None
+            where there is work enough to make up for them (a minute or more on a CPU). The user's module is not
+            changed. Where it cannot be compiled, the plain one is measured, and a warning says so once.
 
     Returns:
         Profiles with errors, noise and reasons.
@@ -99,8 +104,9 @@ def measure_profile(
         while True:
             try:
                 with work_meter(progress, len(images) * sure_work(protocol)) as meter:
+                    budget = Budget(budget_seconds, started)
                     profile = _measure(
-                        module, images, protocol, dtype, device, chunk, first_image, meter, budget_seconds, started
+                        module, images, protocol, dtype, device, chunk, first_image, meter, budget, compiled
                     )
                 break
             except OutOfMemoryError as error:
@@ -137,20 +143,25 @@ def _measure(
     chunk: int,
     first_image: int,
     meter: WorkMeter,
-    budget_seconds: float | None,
-    began: float,
+    budget: Budget,
+    compiled: bool | None,
 ) -> Profile:
     shown = images.to(device, dtype)
     frozen, repeat = _prepared(module, shown, dtype, device, chunk)
+    engine = "eager"
+    is_compiled = pays(frozen, shown[:1], len(images) * expected_work(protocol)) if compiled is None else compiled
+    if is_compiled:
+        engine = compile_encoder(frozen, shown, chunk)
     twin, method = float64_twin(frozen, shown)
     coarse = coarse_encoder(module, shown, protocol, channels_last=frozen.memory_format is torch.channels_last)
+    if is_compiled and coarse is not None:
+        compile_encoder(coarse, shown.to(coarse.dtype), chunk)
     at_once = _group_size(chunk)
     groups = range(0, len(images), at_once)
-    budget = Budget(budget_seconds, len(groups), began)
     tools = Instruments(frozen, twin, coarse, protocol, chunk, meter, budget)
     parts = []
     for start in groups:
-        budget.open_group()
+        budget.open_group(groups_left=len(groups) - start // at_once)
         group = slice(start, start + at_once)
         parts.append(measured_group(tools, shown[group], repeat[group], first_image + start))
     arrays: dict[str, Any] = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
@@ -162,7 +173,8 @@ def _measure(
         image_digests=image_digests(images),
         noise_method=method,
         coarse_dtype=str(COARSE).removeprefix("torch.") if arrays["n_coarse"].any() else "",
-        gave_up=budget.gave_up(protocol.target_se, time.perf_counter() - began),
+        gave_up=budget.gave_up(protocol.target_se),
+        context={"engine": engine},
     )
 
 

@@ -19,7 +19,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from lit_bump.measure.directions import directions
+from lit_bump.measure.directions import BLOCK_PAIRS, directions
 from lit_bump.measure.displacement import squared_length
 from lit_bump.measure.frozen_encoder import FrozenEncoder, ReverseDerivativeError
 
@@ -66,6 +66,25 @@ class LocalPrediction:
             return np.zeros(len(u))
         return np.asarray(squared_length(u.to(self.rows) @ self.rows.T).cpu().numpy())
 
+    def controls(self, first: int, last: int, *, seed: int, image: int) -> Float[FloatArray, " pair"]:
+        """Return the control of pairs ``first`` to ``last - 1``, drawn block by block.
+
+        Args:
+            first: number of the first pair.
+            last: number after the last pair.
+            seed: seed of the directions.
+            image: the image's number in its probe set.
+
+        Returns:
+            As ``control``.
+
+        """
+        if self.rows is None:
+            return np.zeros(last - first)
+        dim, starts = self.rows.shape[1], range(first, last, BLOCK_PAIRS)
+        drawn = (directions(n, min(n + BLOCK_PAIRS, last), dim, seed=seed, image=image) for n in starts)
+        return np.concatenate([self.control(u) for u in drawn])
+
 
 def local_predictions(
     encoder: FrozenEncoder,
@@ -107,16 +126,11 @@ def local_predictions(
         captured = 0.0 if own is None else float(squared_length(own).sum()) / own.shape[1]
         n_jvps = products.n_sketch_jvps + n_first
         prediction = LocalPrediction(captured, squares[number], squares[number], own, n_jvps, products.n_vjps)
-        u = products.drawn(number, 0, n_first)
-        predictions.append(_with_remainders(prediction, squares[number], u, n_jvps))
+        predictions.append(products.with_remainders(prediction, number, squares[number], n_jvps))
     if target is not None:
         for number, prediction in enumerate(predictions):
             predictions[number] = _refined(prediction, products, number, n_jvp, target)
     return predictions
-
-
-def _with_remainders(prediction: LocalPrediction, squares: FloatArray, u: Tensor, n_jvps: int) -> LocalPrediction:
-    return replace(prediction, squares=squares, remainders=squares - prediction.control(u), n_jvps=n_jvps)
 
 
 def _refined(
@@ -132,7 +146,7 @@ def _refined(
         n_new = int(min(n_jvp, 8 * n, LEAST_PRODUCTS * np.ceil(wanted / LEAST_PRODUCTS)))
         squares = np.concatenate([prediction.squares, products.squares([number], n, n_new)[0]])
         n_jvps = prediction.n_jvps + n_new - n
-        prediction = _with_remainders(prediction, squares, products.drawn(number, 0, n_new), n_jvps)
+        prediction = products.with_remainders(prediction, number, squares, n_jvps)
 
 
 class _Products:
@@ -162,6 +176,13 @@ class _Products:
         dim = self.images[0].numel()
         u = directions(first, last, dim, seed=self.seed, image=self.first_image + number, sketch=sketch)
         return u.to(self.images)
+
+    def with_remainders(
+        self, prediction: LocalPrediction, number: int, squares: FloatArray, n_jvps: int
+    ) -> LocalPrediction:
+        """Return the prediction of an image from the squared products of its first pairs."""
+        control = prediction.controls(0, squares.size, seed=self.seed, image=self.first_image + number)
+        return replace(prediction, squares=squares, remainders=squares - control, n_jvps=n_jvps)
 
     def jvps(self, numbers: list[int], first: int, last: int, *, sketch: bool = False) -> Tensor:
         """Return J u of directions ``first`` to ``last - 1`` of each numbered image, ``(image, product, feature)``."""
