@@ -12,6 +12,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
 
 from lit_bump.figures.curve_style import FONT_SIZE, NEWEST, finish_axes, mark_discarded, new_axes
+from lit_bump.figures.median_band import median_band
 from lit_bump.figures.step_colours import COLOURS, finish_step_bar, step_place, step_scale
 from lit_bump.measure.formation import Formation
 
@@ -19,6 +20,7 @@ from lit_bump.measure.formation import Formation
 def formation_figure(formation: Formation, *, title: str | None = None) -> Figure:
     """Draw the median profiles of all steps: the newest black and bold, the older ones coloured by log step.
 
+    The band about the newest is the 90 % interval of its median, over images and directions together.
     Rungs at which the newest profile keeps no image are marked by a cross, those at which it lacks some images by a
     hollow dot. Rungs without an image are gaps in a curve, never bridged.
 
@@ -41,6 +43,8 @@ def formation_figure(formation: Formation, *, title: str | None = None) -> Figur
     for step, profile in zip(formation.steps[:-1], formation.profiles[:-1], strict=True):
         axes.plot(profile.etas, profile.median(), color=COLOURS(scale(step_place(step))), linewidth=1.2, zorder=2)
     curve, kept = newest.median(), newest.n_kept()
+    low, high = median_band(newest, "confidence")
+    axes.fill_between(newest.etas, low, high, color=NEWEST, alpha=0.15, linewidth=0, zorder=1)
     axes.plot(newest.etas, curve, color=NEWEST, linewidth=2.2, zorder=3)
     for partial, face in ((False, NEWEST), (True, "white")):
         chosen = (kept > 0) & ((kept < newest.n_images) == partial)

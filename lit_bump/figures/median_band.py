@@ -11,12 +11,10 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float
 
-from lit_bump.measure.bump import CONFIDENCE, N_RESAMPLES, median_over_images
 from lit_bump.measure.profile import Profile
 
 FloatArray = np.ndarray
 Band = Literal["none", "quartiles", "confidence"]
-_NORMAL_QUANTILE = 1.6449  # of (1 + CONFIDENCE) / 2
 
 
 def median_band(profile: Profile, band: Band) -> tuple[Float[FloatArray, " rung"], Float[FloatArray, " rung"]]:
@@ -33,14 +31,6 @@ def median_band(profile: Profile, band: Band) -> tuple[Float[FloatArray, " rung"
     low, high = np.full((2, profile.etas.size), np.nan)
     if band == "quartiles" and profile.n_images > 1:
         low, high = profile.quantiles([0.25, 0.75])
-    elif band == "confidence" and profile.n_images == 1:
-        half = _NORMAL_QUANTILE * profile.standard_error[0]
-        low, high = profile.ratio[0] - half, profile.ratio[0] + half
     elif band == "confidence":
-        kept = profile.n_kept() > 0
-        drawn = np.random.default_rng(profile.protocol.seed).integers(
-            profile.n_images, size=(N_RESAMPLES, profile.n_images)
-        )
-        medians = median_over_images(profile.ratio[drawn][:, :, kept])
-        low[kept], high[kept] = np.nanquantile(medians, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], axis=0)
+        low, high = profile.median_interval()
     return low, high

@@ -20,6 +20,7 @@ Verdict = Literal["bump", "rising", "none", "undefined"]
 
 MARGIN = 1.1  # a rise above the plateau, or a fall after the peak, counts from 10 % on; also the level of the onset
 CONFIDENCE = 0.9  # of every interval
+NORMAL_QUANTILE = 1.6448536269514722  # of (1 + CONFIDENCE) / 2
 N_RESAMPLES = 500
 MIN_KEPT_SHARE = 0.5  # a rung whose median rests on fewer images is not used
 _NAN_INTERVAL = (float("nan"), float("nan"))
@@ -203,6 +204,35 @@ def central_interval(values: Float[FloatArray, " resample"]) -> Interval:
     tail = (1.0 - CONFIDENCE) / 2.0
     low, high = np.quantile(finite, [tail, 1.0 - tail])
     return float(low), float(high)
+
+
+def median_interval(
+    ratio: Float[FloatArray, "image rung"], standard_error: Float[FloatArray, "image rung"], *, seed: int
+) -> Float[FloatArray, "2 rung"]:
+    """Return the 90 % interval of the median of every rung, over images and directions together.
+
+    Images are drawn with replacement. Each brings the error of its own directions with it, which no other image shares,
+    so that the spread of the resamples holds both. A single image has the interval of its standard error.
+
+    Args:
+        ratio: ratios, NaN where discarded.
+        standard_error: their standard errors, for a single image.
+        seed: seed of the resampling; the global random streams are left alone.
+
+    Returns:
+        Lower and upper end; NaN where no image is kept, or where it cannot be known.
+
+    """
+    if len(ratio) == 1:
+        return np.stack(
+            [ratio[0] - NORMAL_QUANTILE * standard_error[0], ratio[0] + NORMAL_QUANTILE * standard_error[0]]
+        )
+    interval = np.full((2, ratio.shape[1]), np.nan)
+    kept = np.isfinite(ratio).any(axis=0)
+    if kept.any():
+        medians = _resampled_medians(ratio[:, kept], standard_error[:, kept], seed)
+        interval[:, kept] = np.nanquantile(medians, [(1.0 - CONFIDENCE) / 2.0, (1.0 + CONFIDENCE) / 2.0], axis=0)
+    return interval
 
 
 def _resampled_medians(

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from lit_bump.measure.bump import NORMAL_QUANTILE
 from lit_bump.measure.prediction import LocalPrediction
 
 FloatArray = np.ndarray
 LEAST_FIT = 6  # pairs from which on a slope is fitted; below, it is that of an affine encoder
-_Z = 1.6448536269514722  # 95 % point of the normal distribution: intervals are 90 %
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ def _student_factor(variances: list[float], freedoms: list[int]) -> float:
     if total == 0:
         return 1.0
     freedom = max(1.0, 1.0 / sum((v / total) ** 2 / f for v, f in zip(variances, freedoms, strict=True)))
-    return student_quantile(freedom) / _Z
+    return student_quantile(freedom) / NORMAL_QUANTILE
 
 
 def student_quantile(freedom: float) -> float:
@@ -160,7 +160,7 @@ def student_quantile(freedom: float) -> float:
         [1.94, 1.7, 1.64]
 
     """
-    z = _Z
+    z = NORMAL_QUANTILE
     terms = (
         (z**3 + z) / 4,
         (5 * z**5 + 16 * z**3 + 3 * z) / 96,

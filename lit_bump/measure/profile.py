@@ -23,7 +23,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from lit_bump.errors import LitBumpError
-from lit_bump.measure.bump import Bump, describe_bump, median_over_images
+from lit_bump.measure.bump import Bump, describe_bump, median_interval, median_over_images
 from lit_bump.measure.protocol import Protocol
 
 FloatArray = np.ndarray
@@ -127,6 +127,15 @@ class Profile:
             column = self.ratio[:, rung]
             result[:, rung] = np.quantile(column[np.isfinite(column)], q)
         return result
+
+    def median_interval(self) -> Float[FloatArray, "2 rung"]:
+        """Return the 90 % interval of the median ratio of every rung, over images and directions together.
+
+        Returns:
+            Lower and upper end; NaN where no image is kept, or for a single image of unknown standard error.
+
+        """
+        return median_interval(self.ratio, self.standard_error, seed=self.protocol.seed)
 
     def n_kept(self) -> Int[IntArray, " rung"]:
         """Return the number of images with a defined ratio at every rung."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lit_bump.measure.bump import Bump, describe_bump, median_over_images
+from lit_bump.measure.bump import Bump, curve_shapes, describe_bump, median_interval, median_over_images
 
 ETAS = np.logspace(-2.85, 1.15, 17)
 LOG = np.log10(ETAS)
@@ -235,3 +235,28 @@ def test_median_ignores_the_discarded() -> None:
         kept = [column[np.isfinite(column)] for column in ratio.T]
         expected = [np.median(column) if column.size else np.nan for column in kept]
         np.testing.assert_allclose(median_over_images(ratio), expected)
+
+
+def _population(rng: np.random.Generator, n_images: int) -> np.ndarray:
+    """Return profiles of images whose bumps differ in height, place and width."""
+    height, width = np.exp(rng.normal(1.2, 0.6, n_images))[:, None], rng.uniform(0.3, 0.5, n_images)[:, None]
+    return np.asarray(1.0 + height * np.exp(-0.5 * np.square((LOG - rng.normal(0.0, 0.15, (n_images, 1))) / width)))
+
+
+@pytest.mark.parametrize("standard_error", [0.03, 0.2])
+def test_intervals_hold_the_median_of_the_population_over_images_and_directions(standard_error: float) -> None:
+    """Images are drawn from a population, and each is known up to the error of its own directions."""
+    rng = np.random.default_rng(0)
+    truth = np.median(_population(rng, 100_000), axis=0)
+    height, place = (float(curve_shapes(LOG, truth[None])[name][0]) for name in ("height", "place"))
+    held = []
+    for seed in range(150):
+        ratio = _population(rng, 32)
+        ratio *= 1.0 + standard_error * rng.standard_normal(ratio.shape)
+        bump = describe_bump(ETAS, ratio, standard_error * ratio, seed=seed)
+        low, high = median_interval(ratio, standard_error * ratio, seed=seed)
+        pairs = ((bump.height_interval, height), (bump.log10_eta_interval, place))
+        held.append([np.mean((low <= truth) & (truth <= high)), *(a <= value <= b for (a, b), value in pairs)])
+    share = np.mean(held, axis=0)
+    assert (share > 0.83).all()  # 150 draws know a share to 0.025
+    assert (share[:2] < 0.96).all()  # that of the place is wider than it need be: about 0.95
