@@ -29,6 +29,9 @@ from lit_bump.measure.work_meter import WorkMeter
 
 FloatArray = np.ndarray
 COARSE_FROM = 3  # times the pilot's pairs: from there on a second evaluation of the pilot may be worth it
+CHECK_PAIRS = 32  # on which a fixed number of pairs is evaluated in both precisions
+CHECK_DIFFERENCE = 0.01  # of the response: the most that they may differ by in the mean
+CHECK_ERROR = 0.005  # of the response: the most error that the correction may have
 MOST_ROUNDS = 12
 
 
@@ -94,7 +97,10 @@ def sure_work(protocol: Protocol) -> int:
 
 def expected_work(protocol: Protocol) -> float:
     """Return about how many perturbed images an image takes, from the protocol alone."""
-    return sure_work(protocol) * max(1.0, 0.03 / protocol.target_se if protocol.target_se else 1.0)
+    if protocol.target_se is None:
+        return sure_work(protocol)
+    most = 2 * len(protocol.etas) * protocol.n_pairs + sure_work(protocol)
+    return min(most, sure_work(protocol) * max(1.0, 0.03 / protocol.target_se))
 
 
 def _plain(tools: Instruments, images: Tensor, repeat: FloatArray, first_image: int) -> dict[str, np.ndarray]:
@@ -110,9 +116,7 @@ def _plain(tools: Instruments, images: Tensor, repeat: FloatArray, first_image: 
     }  # fmt: skip
     predictions = local_predictions(tools.encoder, images, protocol.n_jvp, **same)
     sensitivity = np.stack([prediction.squares for prediction in predictions])
-    rows = Rows.grid(n_images, protocol.n_pairs, n_rungs)
-    displacement = displacements(tools.encoder, images, protocol.etas, rows, **same)
-    displacement = displacement.reshape(n_images, protocol.n_pairs, n_rungs)
+    displacement, correction_error, is_coarse = _fixed_pairs(tools, images, **same)
     noise = noise_energy(tools.encoder, tools.twin, images, protocol.etas, protocol.n_noise, **same)
     noise = np.maximum(noise, repeat[:, None])
     response, prediction = displacement.mean(axis=1), sensitivity.mean(axis=1)
@@ -124,14 +128,48 @@ def _plain(tools: Instruments, images: Tensor, repeat: FloatArray, first_image: 
     return {
         "ratio": ratio,
         "response": response,
-        "standard_error": ratio_standard_error(displacement, sensitivity, ratio),
+        "standard_error": np.hypot(
+            ratio_standard_error(displacement, sensitivity, ratio), np.abs(ratio) * correction_error
+        ),
         "noise": noise,
         "n_directions": np.full(ratio.shape, 2 * protocol.n_pairs),
-        "n_coarse": np.zeros(ratio.shape, dtype=np.int64),
+        "n_coarse": np.where(is_coarse, 2 * protocol.n_pairs, 0),
         "reason": reason,
         "n_forwards": np.full(n_images, n_forwards),
         **_of_predictions(predictions),
     }
+
+
+def _fixed_pairs(
+    tools: Instruments, images: Tensor, **same: Any
+) -> tuple[Float[FloatArray, "image pair rung"], Float[FloatArray, "image rung"], np.ndarray]:
+    """Return the displacements of all pairs, the relative error of what corrects them, and where they are coarse.
+
+    Where low precision agrees with float32 on the first pairs, it takes the rest, and the mean difference is added.
+    """
+    protocol, shape = tools.protocol, (len(images), tools.protocol.n_pairs, len(tools.protocol.etas))
+    error, is_coarse = np.zeros((shape[0], shape[2])), np.zeros((shape[0], shape[2]), dtype=bool)
+    wanted = np.ones(shape, dtype=bool)
+    if tools.coarse is None or protocol.n_pairs <= COARSE_FROM * CHECK_PAIRS:
+        rows = Rows.where(wanted)
+        return displacements(tools.encoder, images, protocol.etas, rows, **same).reshape(shape), error, is_coarse
+    first = Rows.grid(shape[0], CHECK_PAIRS, shape[2])
+    fine, low = (
+        displacements(encoder, images, protocol.etas, first, **same).reshape(shape[0], CHECK_PAIRS, shape[2])
+        for encoder in (tools.encoder, tools.coarse)
+    )
+    with np.errstate(invalid="ignore", divide="ignore"):
+        difference, mean = fine - low, fine.mean(axis=1)
+        error = difference.std(axis=1, ddof=1) / np.sqrt(CHECK_PAIRS) / mean
+        is_coarse = (np.abs(difference.mean(axis=1)) <= CHECK_DIFFERENCE * mean) & (error <= CHECK_ERROR)
+    displacement = np.empty(shape)
+    displacement[:, :CHECK_PAIRS] = np.where(is_coarse[:, None], low, fine)
+    wanted[:, :CHECK_PAIRS] = False
+    for encoder, chosen in ((tools.encoder, ~is_coarse), (tools.coarse, is_coarse)):
+        rows = Rows.where(wanted & chosen[:, None])
+        displacement[rows] = displacements(encoder, images, protocol.etas, rows, **same)
+    displacement += np.where(is_coarse, difference.mean(axis=1), 0.0)[:, None]
+    return displacement, np.where(is_coarse, error, 0.0), is_coarse
 
 
 def _of_predictions(predictions: list[LocalPrediction]) -> dict[str, np.ndarray]:

@@ -43,8 +43,8 @@ class Protocol:
         n_noise: pairs an image and rung on which the floating-point noise is estimated; ``controlled`` takes one sign
             of one pair on every second rung.
         precision: dtype of the encoder's arithmetic; TF32 and autocast are off. ``auto``: float32, and bfloat16 on
-            rungs of many pairs where it is fast and differs by less than 1 % of the response; the mean difference on
-            the pilot pairs is put back. Only with ``controlled``.
+            rungs of many pairs where it is fast and its difference is small; the mean difference on the first pairs,
+            which are evaluated in both, is put back.
         seed: seed of the directions, below 2**32 (one word of it: longer ones would meet other images' draws).
 
     Raises:
@@ -109,8 +109,6 @@ class Protocol:
             return
         if self.target_se is not None:
             raise LitBumpError(f"target_se is {self.target_se}; only estimator 'controlled' works to one")
-        if self.precision == "auto":
-            raise LitBumpError("precision 'auto' needs estimator 'controlled'; give 'float32' or 'float64'")
         if self.n_jvp > self.n_pairs:
             raise LitBumpError(f"n_jvp is {self.n_jvp}; it cannot exceed n_pairs, {self.n_pairs}")
         if self.n_noise > self.n_pairs:

@@ -73,7 +73,6 @@ def test_the_cheaper_protocols_state_their_standard_error_on_the_same_ladder() -
         ({"estimator": "controlled"}, "target_se is None; .* needs a standard error over ratio"),
         ({"estimator": "controlled", "target_se": 0.0}, "target_se is 0.0"),
         ({"target_se": 0.1}, "target_se is 0.1; only estimator 'controlled'"),
-        ({"precision": "auto"}, "precision 'auto' needs estimator 'controlled'"),
         ({"n_sketch": -1}, "n_sketch is -1; .* at least 0"),
     ],
 )
