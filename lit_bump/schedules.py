@@ -121,6 +121,29 @@ class LogSteps:
         position = bisect.bisect_right(targets, step)
         return targets[position] if position < len(targets) else None
 
+    def n_targets_above(self, step: int, total: int | None) -> int | None:
+        """Return how many targets are still to come after a step.
+
+        Args:
+            step: an optimiser step.
+            total: the run's last optimiser step; None if unknown.
+
+        Returns:
+            The number, or None if targets go on forever.
+
+        Raises:
+            LitBumpError: if ``total`` is negative, a listed step lies beyond it, or it is None and needed.
+
+        Example:
+            >>> LogSteps(steps=(0, 10, 20)).n_targets_above(10, total=50)
+            1
+
+        """
+        if total is None and self.steps is None and self.n_points is None:
+            return None
+        targets = self.targets(total)
+        return len(targets) - bisect.bisect_right(targets, step)
+
 
 def _check_listed(steps: tuple[int, ...]) -> None:
     if not steps:

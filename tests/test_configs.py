@@ -17,6 +17,7 @@ from lit_bump.__main__ import main
 CONFIGS = config_files.packaged()
 SMALL = (
     "--trainer.max_steps=2",
+    "--rprofile.max_share=null",
     "--trainer.limit_val_batches=1",
     "--trainer.accelerator=cpu",
     "--trainer.enable_progress_bar=false",

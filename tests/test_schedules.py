@@ -156,6 +156,17 @@ def test_bad_numbers_are_refused() -> None:
         LogSteps().targets(-1)
 
 
+@pytest.mark.parametrize("schedule", [LogSteps(), LogSteps(n_points=5), LogSteps(steps=(0, 3, 40))])
+def test_targets_above_a_step_are_those_that_next_target_will_name(schedule: LogSteps) -> None:
+    step: int | None = -1
+    for n_left in reversed(range(len(schedule.targets(50)) + 1)):
+        assert step is not None
+        assert schedule.n_targets_above(step, 50) == n_left
+        step = schedule.next_target(step, 50)
+    assert step is None
+    assert LogSteps().n_targets_above(3, None) is None
+
+
 def test_what_needs_the_length_says_so() -> None:
     with pytest.raises(
         LitBumpError, match=r"LogSteps\(n_points=5\) has no end in a run of unknown length: set trainer"

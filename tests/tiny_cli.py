@@ -9,7 +9,12 @@ import pytest
 TINY = """\
 model: {class_path: ClassifierModule, init_args: {width: 4, lr: 1e-1}}
 data: {class_path: ShapesDataModule, init_args: {n_train: 8, n_test: 8, batch_size: 4}}
-rprofile: {probes: [shapes2], protocol: {n_pairs: 2, etas: [0.01, 0.1, 1.0]}, schedule: {per_decade: 1}, figures: false}
+rprofile:
+  probes: [shapes2]
+  protocol: {n_pairs: 2, etas: [0.01, 0.1, 1.0]}
+  schedule: {per_decade: 1}
+  figures: false
+  max_share: null  # every scheduled step of a run of a second
 trainer:
   max_steps: 2
   accelerator: cpu

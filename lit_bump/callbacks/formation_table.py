@@ -12,8 +12,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from lit_bump.measure import Profile
-from lit_bump.measure.bump import CONFIDENCE
+from lit_bump.measure.bump import CONFIDENCE, median_over_images
 from lit_bump.whole_file import whole_file
 
 Row = dict[str, Any]
@@ -33,6 +35,7 @@ COLUMNS = (
     "intervals",
     "n_images",
     "n_kept",
+    "thinned_se",
     "seconds",
     "share",
 )
@@ -47,7 +50,8 @@ def formation_row(profile: Profile) -> Row:
     Returns:
         Plain values by column; NaN where the bump has no such property. ``n_kept`` is the smallest number of images
         kept at any rung, ``intervals`` the confidence of the columns ``_low`` and ``_high``, ``share`` the part of the
-        time since training began that all measurements up to here have taken.
+        time since training began that all measurements up to here have taken. ``thinned_se`` is there where a budget
+        has raised the standard error: that of the middle image, over its ratio, at the worst rung.
 
     """
     bump, facts = profile.bump(), profile.context
@@ -67,10 +71,19 @@ def formation_row(profile: Profile) -> Row:
         "intervals": CONFIDENCE,
         "n_images": profile.n_images,
         "n_kept": int(profile.n_kept().min()),
+        "thinned_se": _thinned_se(profile),
         "seconds": facts.get("seconds", profile.seconds),
         "share": facts.get("share", math.nan),
     }
     return {name: float(value) if isinstance(value, float) else value for name, value in row.items()}
+
+
+def _thinned_se(profile: Profile) -> float:
+    if not profile.gave_up or profile.protocol.target_se is None:  # a protocol of fixed pairs gives up nothing
+        return math.nan
+    with np.errstate(divide="ignore", invalid="ignore"):
+        middle = median_over_images(profile.standard_error / profile.ratio)
+    return float(middle[np.isfinite(middle)].max(initial=0.0))
 
 
 def write_table(path: Path, rows: Iterable[Row]) -> None:

@@ -38,6 +38,7 @@ def print_summary(
     seconds: float,
     share: float | None,
     skipped: int = 0,
+    limits: str = "",
     metrics: Mapping[str, float] | None = None,
 ) -> None:
     """Print the table of all measurements, and below it the module's own metrics and the cost.
@@ -47,6 +48,7 @@ def print_summary(
         seconds: spent on all measurements.
         share: of the time since training began; None where they are not part of a training.
         skipped: scheduled measurements that the budget left out.
+        limits: what the budget kept to, in words.
         metrics: what the module itself logged, by name.
 
     """
@@ -71,8 +73,24 @@ def print_summary(
     if metrics:
         console.print(", ".join(f"{name} {value:.4g}" for name, value in metrics.items()), highlight=False)
     of_training = "" if share is None else f", {100 * share:.1f} % of training"
-    left_out = f"; {skipped} left out by max_share" if skipped else ""
-    console.print(f"{seconds:.1f} seconds{of_training}{left_out}", highlight=False)
+    console.print(
+        f"{seconds:.1f} seconds{of_training}{_given_up(rows, skipped, limits)}", highlight=False, soft_wrap=True
+    )
+
+
+def _given_up(rows: Sequence[Row], skipped: int, limits: str) -> str:
+    """Return what the budget has cost the measurements."""
+    raised: dict[int, float] = {}
+    for row in rows:
+        error = row.get("thinned_se", math.nan)  # rows of an older checkpoint have none
+        if error > raised.get(row["step"], 0.0):  # never so for NaN
+            raised[row["step"]] = error
+    given_up = [f"{skipped} left out"] if skipped else []
+    if raised:
+        steps = f"{len(raised)} steps" if len(raised) > 1 else "1 step"
+        given_up.append(f"standard error up to {100 * max(raised.values()):.2g} % at {steps}")
+    keeping = f", to keep to {limits}" if limits else ""
+    return f"; {', '.join(given_up)}{keeping}" if given_up else ""
 
 
 def _number(value: float) -> str:

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
+import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
-from lightning.pytorch.utilities import rank_zero_warn
+from lightning.pytorch.utilities import rank_zero_info, rank_zero_warn
 from torch import nn
 
+from lit_bump.callbacks.measurement_budget import MeasurementBudget, stopped
 from lit_bump.callbacks.probe_choice import N_IMAGES, chosen_probe, listed_probes, validation_probe
 from lit_bump.callbacks.probed_encoder import encoder_name, probed_encoder
 from lit_bump.callbacks.profile_scalars import scalar_tags
@@ -40,8 +42,9 @@ class RProfileCallback(Callback):
     Args:
         probes: the images: probe sets, or names that the data module or the registry knows; None for 32 seeded images
             of the validation set.
-        protocol: ``quick`` (also None) or ``paper``, or fields that replace those of ``quick`` (of ``paper``, where the
-            key ``preset`` says so), each with the ladder of the images' size; or a protocol as it is.
+        protocol: ``quick`` (also None), ``accurate`` or ``paper``, or fields that replace those of ``quick`` (of
+            another, where the key ``preset`` says so), each with the ladder of the images' size; or a protocol as it
+            is.
         schedule: optimiser steps to measure at; None for about four a factor of ten, 0 and the last.
         encoder: where the features come from: the dotted name of a submodule or method, or a callable images ->
             features; None for the module's ``forward_features``.
@@ -52,8 +55,12 @@ class RProfileCallback(Callback):
         chunk: perturbed images a forward; chosen by itself when None. The answer does not depend on it.
         save_checkpoints: save ``<log_dir>/checkpoints/step_00000400.ckpt`` at every measured step.
         enable: false switches everything off.
-        max_share: leave out scheduled measurements, never the first or last, that would bring the cost above this share
-            of the time since training began; None for no limit.
+        max_share: keep all measurements within this share of the time since training began; None for no limit. What is
+            left of it is divided among those still scheduled: they take fewer direction pairs, so a larger standard
+            error, and those for which even the fewest are too dear are left out, never the first or last. The images
+            stay: medians over different ones could not be compared along a formation. ``paper`` cannot be thinned.
+        budget_seconds: most that one measurement of all probe sets takes, the first included, by fewer pairs; None for
+            no limit. The smaller of the two holds; either makes the numbers of pairs depend on the machine's speed.
         on_error: what a measurement that fails before training does: ``raise`` or ``warn``. A later one always warns,
             and training goes on without that point.
 
@@ -65,7 +72,7 @@ class RProfileCallback(Callback):
     def __init__(
         self,
         probes: ProbeSet | str | Sequence[ProbeSet | str] | None = None,
-        protocol: dict[str, Any] | Literal["paper", "quick"] | Protocol | None = None,  # dict first, for configs
+        protocol: dict[str, Any] | Literal["paper", "quick", "accurate"] | Protocol | None = None,  # dict: for configs
         schedule: LogSteps | None = None,
         encoder: str | Callable[..., Any] | None = None,
         name: str | None = None,
@@ -75,7 +82,8 @@ class RProfileCallback(Callback):
         chunk: int | None = None,
         save_checkpoints: bool = False,
         enable: bool = True,
-        max_share: float | None = None,
+        max_share: float | None = 0.05,
+        budget_seconds: float | None = None,
         on_error: Literal["raise", "warn"] = "raise",
     ) -> None:
         super().__init__()
@@ -84,22 +92,26 @@ class RProfileCallback(Callback):
         self.schedule = LogSteps() if schedule is None else schedule
         self.encoder, self.mean, self.std, self.chunk = encoder, mean, std, chunk
         self.name, self.figures, self.save_checkpoints, self.enable = name, figures, save_checkpoints, enable
-        self.max_share, self.on_error = max_share, on_error
+        self.max_share, self.budget_seconds, self.on_error = max_share, budget_seconds, on_error
         chosen_protocol(protocol, (3, 32, 32))  # a wrong name or value is said now
         if name and not NAME.fullmatch(name):  # it becomes part of a folder's name
             raise LitBumpError(f"name is {name!r}: give at most 64 letters, digits, '_', '.' or '-'")
         if max_share is not None and not 0 < max_share <= 1:
             raise LitBumpError(f"max_share is {max_share}; give a share of the training time, above 0 and at most 1")
+        if budget_seconds is not None and not budget_seconds > 0:
+            raise LitBumpError(f"budget_seconds is {budget_seconds}; give a positive number, or None for no limit")
         if on_error not in ("raise", "warn"):
             raise LitBumpError(f"on_error is {on_error!r}{nearest(on_error, ('raise', 'warn'))}")
         self._begin()
 
     def _begin(self) -> None:
         self.record = RunRecord(self.figures)
+        self.budget = MeasurementBudget(self.max_share, self.budget_seconds)
         self._sets: dict[str, ProbeSet] = {}
         self._phi: nn.Module | None = None
         self._total: int | None = None
         self._last_step, self._skipped, self._skipped_at = -1, 0, -1
+        self._has_told = False
 
     @property
     def state_key(self) -> str:
@@ -110,12 +122,15 @@ class RProfileCallback(Callback):
 
     def state_dict(self) -> dict[str, Any]:
         """Return what a resumed run needs, in plain types."""
-        return {"last_step": self._last_step, "skipped": self._skipped, **self.record.state_dict()}
+        own = {"last_step": self._last_step, "skipped": self._skipped, "budget": self.budget.state_dict()}
+        return {**own, **self.record.state_dict()}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take up the history of the run that is resumed."""
         self._last_step, self._skipped = state_dict["last_step"], state_dict["skipped"]
         self.record.load_state_dict(state_dict)
+        if "budget" in state_dict:  # not so in checkpoints of older versions
+            self.budget.load_state_dict(state_dict["budget"])
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -166,8 +181,9 @@ class RProfileCallback(Callback):
         if trainer.global_step > 0 and self._last_step < 0:
             self._last_step = trainer.global_step  # resumed from a run without this callback: what is past is past
         self.record.open(trainer, self._sets, first=_callbacks(trainer)[0] is self)
+        self.budget.begin(trainer.global_step)
         if self._is_due(trainer):
-            self._measure(trainer, before_training=True)
+            self._measure(trainer, self._granted(trainer, must=True), before_training=True)
             self.record.deliver(trainer)
         elif trainer.global_step == 0:
             self._rehearse(trainer)
@@ -180,12 +196,15 @@ class RProfileCallback(Callback):
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         """Measure where an optimiser step has reached a target."""
+        self.budget.note(trainer.global_step)
         if self._is_due(trainer):
-            if self._is_too_dear(trainer):
+            granted = self._granted(trainer)
+            if granted is None:
                 self._last_step = self._skipped_at = trainer.global_step
                 self._skipped += 1
+                self._tell_once(trainer, "no response profile", f"the least costs {self.budget.least:.3g} s")
             else:
-                self._measure(trainer)
+                self._measure(trainer, granted)
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Measure the last step, wherever training has ended, and say what all has cost."""
@@ -193,8 +212,9 @@ class RProfileCallback(Callback):
             return
         is_new = trainer.global_step > self._last_step or trainer.global_step == self._skipped_at
         if is_new and self.schedule.includes_last:
-            self._measure(trainer)
-        self.record.close(trainer, self._sets, self._skipped)
+            self._measure(trainer, self._granted(trainer, must=True, ends=True))
+        self.budget.training.stop()
+        self.record.close(trainer, self._sets, self._skipped, str(self.budget))
 
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
         """Deliver what waits for a step that will not come."""
@@ -212,32 +232,68 @@ class RProfileCallback(Callback):
         target = self.schedule.next_target(self._last_step, self._total)
         return target is not None and trainer.global_step >= target
 
-    def _is_too_dear(self, trainer: Trainer) -> bool:
-        """Return whether the next measurement would break the budget; the first process decides for all."""
-        if self.max_share is None or trainer.global_step == self._total:
-            return False
-        cost = self.record.last_cost()
-        share = (self.record.seconds + cost) / (self.record.elapsed() + cost)
-        return bool(trainer.strategy.broadcast(share > self.max_share))
+    def _granted(self, trainer: Trainer, *, must: bool = False, ends: bool = False) -> dict[str, float] | None:
+        """Return the seconds that each probe set may take now, empty for no limit; None to leave this step out.
 
-    def _measure(self, trainer: Trainer, *, before_training: bool = False) -> None:
+        The first process decides for all. The last scheduled step is never left out.
+        """
+        if not self.budget.has_limit:
+            return {}
+        granted: dict[str, float] | None = None
+        if trainer.is_global_zero:
+            step = trainer.global_step
+            total = step if ends else self._total
+            n_later = 0 if ends else self.schedule.n_targets_above(step, total)
+            with self._aside(trainer):
+                planned = self.budget.planned(step, total, 1 + (n_later or 0), self.record.seconds)
+            known = self.record.last_costs()
+            sizes = {label: float(len(probe.images)) for label, probe in self._sets.items()}
+            weights = {label: known[label] for label in sizes} if sizes.keys() <= known.keys() else sizes
+            granted = self.budget.granted(planned, weights, must=must or n_later == 0)
+        decided: dict[str, float] | None = trainer.strategy.broadcast(granted)
+        return decided
+
+    @contextmanager
+    def _aside(self, trainer: Trainer) -> Iterator[None]:
+        """Count a block as no callback's training time."""
+        device = trainer.strategy.root_device
+        if device.type == "cuda":  # what training has queued is training
+            torch.cuda.synchronize(device)
+        with stopped([callback.budget.training for callback in _callbacks(trainer)]):
+            yield
+
+    def _measure(self, trainer: Trainer, granted: Mapping[str, float] | None, *, before_training: bool = False) -> None:
         """Measure all probe sets with the weights as they are, and record the result."""
-        self._last_step = trainer.global_step
-        profiles: dict[str, Profile] = {}
-        for label, probe in self._sets.items():
-            with self._failing(trainer, loud=before_training):
-                profiles[label] = self._profile(trainer, label, probe)
-        if profiles:
-            self.record.add(trainer, profiles)
-        if self.save_checkpoints and self.record.log_dir is not None:
-            trainer.save_checkpoint(self.record.log_dir / "checkpoints" / f"step_{trainer.global_step:08d}.ckpt")
+        with self._aside(trainer):
+            self._last_step = trainer.global_step
+            profiles: dict[str, Profile] = {}
+            for label, probe in self._sets.items():
+                with self._failing(trainer, loud=before_training):
+                    profiles[label] = self._profile(trainer, label, probe, (granted or {}).get(label))
+            if profiles:
+                self.record.add(trainer, profiles)
+            if profiles.keys() == self._sets.keys():
+                self.budget.learn(profiles.values())
+            for label, profile in profiles.items():
+                if profile.gave_up:
+                    self._tell_once(trainer, f"response profile of {label}", profile.gave_up)
+            if self.save_checkpoints and self.record.log_dir is not None:
+                path = self.record.log_dir / "checkpoints" / f"step_{trainer.global_step:08d}.ckpt"
+                trainer.save_checkpoint(path)
 
-    def _profile(self, trainer: Trainer, label: str, probe: ProbeSet) -> Profile:
+    def _tell_once(self, trainer: Trainer, what: str, why: str) -> None:
+        if not self._has_told:
+            self._has_told = True
+            rank_zero_info(f"Step {trainer.global_step}: {what}: {why} (limit: {self.budget}; said once)")
+
+    def _profile(self, trainer: Trainer, label: str, probe: ProbeSet, seconds_granted: float | None) -> Profile:
         assert self._phi is not None  # on_fit_start has found it
         began = time.perf_counter()
         protocol = chosen_protocol(self.protocol, probe.input_size)
         progress = trainer.progress_bar_callback is not None
-        profile = measure_sharded(trainer, self._phi, probe, protocol, chunk=self.chunk, progress=progress)
+        profile = measure_sharded(
+            trainer, self._phi, probe, protocol, chunk=self.chunk, progress=progress, budget_seconds=seconds_granted
+        )
         seconds = time.perf_counter() - began
         self.record.seconds += seconds
         return profile.with_context(

@@ -83,9 +83,9 @@ class RunRecord:
         """Return the part of that time that went into measurements."""
         return min(1.0, self.seconds / max(self.elapsed(), 1e-9))
 
-    def last_cost(self) -> float:
-        """Return the seconds that the newest measurement took; 0 before the first."""
-        return float(sum(row["seconds"] for row in self.rows if row["step"] == self.rows[-1]["step"]))
+    def last_costs(self) -> dict[str, float]:
+        """Return the seconds that the newest measurement of every probe set took, by label."""
+        return {row["probe"]: float(row["seconds"]) for row in self.rows}
 
     def open(self, trainer: Trainer, probes: Mapping[str, ProbeSet], *, first: bool) -> None:
         """Begin, or go on at the trainer's step: what lies beyond it is dropped everywhere.
@@ -166,13 +166,14 @@ class RunRecord:
             with isolate_rng(include_cuda=False):
                 self.log.deliver(trainer)
 
-    def close(self, trainer: Trainer, labels: Iterable[str], skipped: int) -> None:
+    def close(self, trainer: Trainer, labels: Iterable[str], skipped: int, limits: str) -> None:
         """Deliver what waits, save the cumulative pictures beside the profiles, print the table.
 
         Args:
             trainer: of the run.
             labels: of the probe sets.
             skipped: measurements that the budget left out.
+            limits: of the budget, in words.
 
         """
         if self._files is not None:
@@ -181,7 +182,9 @@ class RunRecord:
                 for label, pixels in self._drawn(labels).items():
                     self._files.add_picture(label, FIGURE_FILE, pixels)
                 share, metrics = self.share(), final_metrics(trainer.callback_metrics)
-                print_summary(self.rows, seconds=self.seconds, share=share, skipped=skipped, metrics=metrics)
+                print_summary(
+                    self.rows, seconds=self.seconds, share=share, skipped=skipped, limits=limits, metrics=metrics
+                )
         self._elapsed, self._began = self.elapsed(), time.perf_counter()
 
     def _join(self, found: Iterable[Row], labels: Iterable[str]) -> None:

@@ -21,7 +21,14 @@ from lit_bump.probes import ProbeSet
 
 
 def measure_sharded(
-    trainer: Trainer, encoder: nn.Module, probe: ProbeSet, protocol: Protocol, *, chunk: int | None, progress: bool
+    trainer: Trainer,
+    encoder: nn.Module,
+    probe: ProbeSet,
+    protocol: Protocol,
+    *,
+    chunk: int | None,
+    progress: bool,
+    budget_seconds: float | None = None,
 ) -> Profile:
     """Measure a probe set with all processes of the run.
 
@@ -32,6 +39,7 @@ def measure_sharded(
         protocol: what to measure.
         chunk: perturbed images a forward.
         progress: whether the first process may show a bar.
+        budget_seconds: wall time to keep to, the same in every process; None for no limit.
 
     Returns:
         The profile of the whole set, in every process.
@@ -48,7 +56,15 @@ def measure_sharded(
             if start < stop:
                 images = probe.images[start:stop].to(_device(trainer, encoder))
                 shown = None if progress and trainer.is_global_zero else False
-                part = measure_profile(encoder, images, protocol, chunk=chunk, progress=shown, first_image=start)
+                part = measure_profile(
+                    encoder,
+                    images,
+                    protocol,
+                    chunk=chunk,
+                    progress=shown,
+                    first_image=start,
+                    budget_seconds=budget_seconds,
+                )
         except Exception as error:
             failure = error
     outcomes = _gathered((part, _described(failure)), trainer.world_size)

@@ -75,6 +75,7 @@ class Scale:
         return replace(self, conditions=tuple(kept))
 
 
+_UNSPARED = "--rprofile.max_share=null"  # every scheduled step, each at the protocol's own standard error
 _ENDS = ("--rprofile.schedule={n_points: 2, per_decade: 4}",)  # step 0 and the last
 
 
@@ -100,7 +101,7 @@ def _laptop() -> Scale:
     grid = _grid(sets)
 
     def of(name: str, config: str, probes: str, cost: float, *options: str, **more: Any) -> Condition:
-        return Condition(name, f"{config}.yaml", options, sets.test, grid[probes], cost=cost, **more)
+        return Condition(name, f"{config}.yaml", (_UNSPARED, *options), sets.test, grid[probes], cost=cost, **more)
 
     clean = ("--trainer.check_val_every_n_epoch=6", *_formation(942))
     blurred = ("--data=BlurredShapesDataModule", "--trainer.check_val_every_n_epoch=6", *_ENDS)
@@ -134,7 +135,10 @@ def _laptop() -> Scale:
 def _cifar_small() -> Scale:
     sets = Sets.of("cifar", 32)
     grid = _grid(sets)
-    short = ("--model.width=16", "--trainer.precision=bf16-mixed", "--data.num_workers=0", "--rprofile.protocol=quick")
+    short = (
+        *("--model.width=16", "--trainer.precision=bf16-mixed", "--data.num_workers=0"),
+        *("--rprofile.protocol=quick", _UNSPARED),
+    )
 
     def of(name: str, config: str, probes: str, cost: float, *options: str, **more: Any) -> Condition:
         return Condition(name, f"{config}.yaml", (*short, *options), sets.test, grid[probes], cost=cost, **more)
@@ -176,8 +180,8 @@ def _paper() -> Scale:
         flop = 1e9 * _GFLOP[name.partition("_")[0]]
         profiles = (n_profiles + len(grid[probes])) * 32 * 36_000  # images forward; a product counts as three
         cost = flop * (3 * factor * 39_100 * 128 + profiles) / _GPU
-        protocol = "--rprofile.protocol=paper"
-        return Condition(name, f"{name}.yaml", (protocol, *options), sets.test, grid[probes], cost=cost, **more)
+        words = ("--rprofile.protocol=paper", _UNSPARED, *options)
+        return Condition(name, f"{name}.yaml", words, sets.test, grid[probes], cost=cost, **more)
 
     adversarial = ("l2_025", "l2_05", "l2_1", "linf_8")
     names = [*(f"resnet18_adv_{attack}" for attack in adversarial), "vgg16_adv_l2_05", "wrn_adv_l2_05"]

@@ -67,8 +67,8 @@ def measure_run(
         run: a saved run, or what ``SavedRun.find`` takes: its folder or a ``.ckpt`` file.
         probes: the images: probe sets, or names that the run's data module or the registry knows. Named ones are made
             with the seeds of the run's data.
-        protocol: ``quick`` or ``paper``, or fields that replace those of ``quick`` (of ``paper``, where the key
-            ``preset`` says so); None for that of the run's config, or ``quick``.
+        protocol: ``quick``, ``accurate`` or ``paper``, or fields that replace those of ``quick`` (of another, where the
+            key ``preset`` says so); None for that of the run's config, or ``quick``.
         steps: ``all``, ``last``, ``first and last``, or optimiser steps that have a checkpoint.
         encoder: where the features come from: the dotted name of a submodule or method; None for that of the run's
             config, or ``forward_features``.

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import csv
 import math
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from lit_bump.callbacks.formation_table import COLUMNS, Row, formation_row, read_table, write_table
+from lit_bump.measure import Protocol
 from tests.figures.drawn_profiles import drawn_profile
 
 
@@ -24,6 +27,17 @@ def test_a_row_has_the_bump_and_the_cost() -> None:
     assert high["max_r_low"] < high["max_r"] < high["max_r_high"]
     assert (high["n_images"], high["n_kept"], high["seconds"], high["share"]) == (6, 6, 1.5, 0.25)
     assert set(high) == set(COLUMNS)
+
+
+def test_a_raised_standard_error_is_that_of_the_middle_image_at_the_worst_rung() -> None:
+    profile = drawn_profile(9.0, step=1)
+    error = profile.ratio * np.linspace(0.01, 0.2, len(profile.etas))
+    error[0] = 0.9 * profile.ratio[0]  # one bad image does not speak for all
+    profile = replace(profile, standard_error=error, protocol=Protocol.quick(), gave_up="precision")
+    profile = profile.with_context(probe="p")
+    assert formation_row(profile)["thinned_se"] == pytest.approx(0.2)
+    assert math.isnan(formation_row(replace(profile, gave_up=""))["thinned_se"])
+    assert math.isnan(formation_row(replace(profile, protocol=Protocol.paper()))["thinned_se"])
 
 
 def test_rows_come_back_as_text_in_order_with_undefined_values_empty(tmp_path: Path) -> None:

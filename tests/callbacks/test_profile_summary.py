@@ -16,7 +16,8 @@ def test_a_line_a_measurement_and_the_cost_below(capsys: pytest.CaptureFixture[s
         formation_row(drawn_profile(height, step=step).with_context(seconds=2.0))
         for height, step in ((0, 0), (9, 5000))
     ]
-    print_summary(rows, seconds=12.34, share=0.056, skipped=3, metrics={"val/accuracy": 0.98765})
+    limits = "5 % of training"
+    print_summary(rows, seconds=12.34, share=0.056, skipped=3, limits=limits, metrics={"val/accuracy": 0.98765})
     lines = capsys.readouterr().out.splitlines()
     (flat,) = [line for line in lines if "none" in line]
     (high,) = [line for line in lines if "5,000" in line]
@@ -24,7 +25,18 @@ def test_a_line_a_measurement_and_the_cost_below(capsys: pytest.CaptureFixture[s
     assert "[" in flat  # the interval survives rich's own brackets
     assert "bump" in high
     assert lines[-2] == "val/accuracy 0.9877"
-    assert lines[-1] == "12.3 seconds, 5.6 % of training; 3 left out by max_share"
+    assert lines[-1] == "12.3 seconds, 5.6 % of training; 3 left out, to keep to 5 % of training"
+
+
+def test_what_a_budget_has_raised_is_said_by_step(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [formation_row(drawn_profile(9, step=step).with_context(seconds=2.0)) for step in (0, 5, 5, 9)]
+    for row, error in zip(rows, (math.nan, 0.05, 0.081, 0.04), strict=True):
+        row["thinned_se"] = error
+    print_summary(rows, seconds=1.0, share=0.01, skipped=2, limits="1 % of training")
+    said = "; 2 left out, standard error up to 8.1 % at 2 steps, to keep to 1 % of training"
+    assert capsys.readouterr().out.splitlines()[-1].endswith(said)
+    print_summary(rows[:1], seconds=1.0, share=0.01, limits="1 % of training")
+    assert capsys.readouterr().out.splitlines()[-1] == "1.0 seconds, 1.0 % of training"
 
 
 def test_a_height_without_interval_stands_alone(capsys: pytest.CaptureFixture[str]) -> None:

@@ -270,6 +270,7 @@ def test_an_unknown_probe_set_names_the_nearest(tmp_path: Path) -> None:
         ({"protocol": "papr"}, "no protocol 'papr'.*'paper'"),
         ({"protocol": {"n_pair": 4}}, "no 'n_pair'.*'n_pairs'"),
         ({"max_share": 0.0}, "max_share is 0.0"),
+        ({"budget_seconds": 0.0}, "budget_seconds is 0.0"),
         ({"name": "a/b"}, "name is 'a/b': give at most 64 letters, digits"),
         ({"name": "../../esc"}, r"name is '\.\./\.\./esc'"),
         ({"name": ".."}, r"name is '\.\.'"),
@@ -289,17 +290,6 @@ def test_wrong_arguments_are_refused_at_once(
 def test_mean_without_std_is_refused_before_training(tmp_path: Path) -> None:
     with pytest.raises(LitBumpError, match="give both or neither"):
         tiny_trainer(tmp_path, tiny_callback(mean=(0.5, 0.5, 0.5))).fit(TinyModule())
-
-
-def test_a_budget_leaves_out_all_but_the_first_and_the_last(tmp_path: Path) -> None:
-    callback = tiny_callback(max_share=1e-6)
-    tiny_trainer(tmp_path, callback, max_steps=10).fit(TinyModule())
-    assert formation(tmp_path).steps == (0, 10)
-
-
-def test_a_run_cut_short_on_a_step_left_out_still_has_its_last(tmp_path: Path) -> None:
-    tiny_trainer(tmp_path, tiny_callback(max_share=1e-6), StopAt(6), max_steps=100).fit(TinyModule())
-    assert formation(tmp_path).steps == (0, 6)
 
 
 def test_checkpoints_beside_the_profiles_are_of_the_same_step(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ def test_nothing_given_is_the_default() -> None:
     callback = parsed()
     assert (callback.probes, callback.protocol, callback.encoder) == ((), None, None)
     assert callback.schedule == LogSteps()
+    assert (callback.max_share, callback.budget_seconds) == (0.05, None)
 
 
 @pytest.mark.parametrize(
@@ -38,6 +39,9 @@ def test_nothing_given_is_the_default() -> None:
         ("--rprofile.encoder=backbone.4", "encoder", "backbone.4"),
         ("--rprofile.enable=false", "enable", False),
         ("--rprofile.max_share=0.1", "max_share", 0.1),
+        ("--rprofile.max_share=null", "max_share", None),
+        ("--rprofile.budget_seconds=2.5", "budget_seconds", 2.5),
+        ("--rprofile.protocol=accurate", "protocol", "accurate"),
         ("--rprofile.on_error=warn", "on_error", "warn"),
     ],
 )

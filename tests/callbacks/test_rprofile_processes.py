@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -44,7 +45,13 @@ def test_two_processes_give_the_answer_of_one_and_fail_together(
     assert [row["step"] for row in rows if row["bump/max_r/p"]] == ["0", "1", "2", "3"]  # by one process alone
     height = formations["p"].profiles[-1].bump().height
     assert float(saved["monitored"]["bump/max_r/p"]) == np.float32(height)
-    assert done.stdout.count("Response profiles") == 1
+    assert done.stdout.count("Response profiles") == 2  # of the run that works, and of that by budget
+
+    opinions = [json.loads((tmp_path / f"rank{rank}.json").read_text(encoding="utf-8")) for rank in (0, 1)]
+    assert opinions == [{"steps": [0, 3], "skipped": 2}] * 2  # the first process decides
+    last = load_formation(tmp_path / "budget")["p"].profiles[-1]
+    assert "least number of pairs" in last.gave_up
+    assert (last.n_directions == last.n_directions.flat[0]).all()  # also the images of the other process
 
 
 def test_an_interrupt_in_a_measurement_keeps_all_earlier_points_and_no_partial_one(tmp_path: Path) -> None:

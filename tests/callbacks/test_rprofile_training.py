@@ -39,9 +39,12 @@ def test_weights_optimizer_and_random_streams_are_the_same(
 ) -> None:
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # beartype itself draws from Python's stream
     without = trained(tmp_path / "a", workers)
-    callbacks = tiny_callback(figures=True), RProfileCallback(protocol=SMALL, encoder="backbone.2", name="val")
+    callbacks = (
+        tiny_callback(figures=True),
+        RProfileCallback(protocol=SMALL, encoder="backbone.2", name="val", max_share=0.5),
+    )
     with_them = trained(tmp_path / "b", workers, *callbacks)
-    assert len(list((tmp_path / "b").rglob("*.npz"))) >= 8
+    assert len(list((tmp_path / "b").rglob("*.npz"))) >= 6
     assert without.keys() == with_them.keys()
     for name, value in without.items():
         same = torch.equal(value, with_them[name]) if isinstance(value, Tensor) else value == with_them[name]

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import warnings
 from pathlib import Path
 
+import lightning.pytorch as pl
 import torch
 from lightning.pytorch.loggers import CSVLogger
 from torch import Tensor
 
-from tests.callbacks.tiny_run import TinyModule, tiny_callback, tiny_probe, tiny_trainer
+from lit_bump.callbacks import RProfileCallback
+from lit_bump.measure import Protocol
+from tests.callbacks.tiny_run import SIZE, TinyModule, tiny_callback, tiny_probe, tiny_trainer
 
 
 def train(folder: Path, *, fails: bool) -> None:
@@ -30,6 +34,33 @@ def train(folder: Path, *, fails: bool) -> None:
     torch.save({"state": module.state_dict(), "monitored": dict(trainer.callback_metrics)}, folder / "trained.pt")
 
 
+class OtherOpinion(pl.Callback):
+    """Make the second process believe that there is time for everything, and write down what it measures."""
+
+    def __init__(self, callback: RProfileCallback, folder: Path) -> None:
+        self.callback, self.folder = callback, folder
+
+    def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Mislead it."""
+        if trainer.global_rank == 1:
+            self.callback.budget.max_share = 1.0
+
+    def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Write down the steps and the numbers of directions."""
+        steps = [row["step"] for row in self.callback.record.rows]
+        facts = {"steps": steps, "skipped": self.callback.state_dict()["skipped"]}
+        (self.folder / f"rank{trainer.global_rank}.json").write_text(json.dumps(facts), encoding="utf-8")
+
+
+def train_by_budget(folder: Path) -> None:
+    """Train where the first process alone sees that the time is short."""
+    callback = tiny_callback(probes=tiny_probe(n_images=4), protocol=Protocol.quick(SIZE), max_share=1e-6)
+    watching = OtherOpinion(callback, folder)
+    logger = CSVLogger(folder, name="", version="budget")
+    trainer = tiny_trainer(folder, watching, callback, logger=logger, max_steps=3, devices=2, strategy="ddp_fork")
+    trainer.fit(TinyModule())
+
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
@@ -38,3 +69,4 @@ if __name__ == "__main__":
     except Exception as error:  # the test reads it
         print("RAISED", str(error).strip().splitlines()[-1])
     train(Path(sys.argv[1]), fails=False)
+    train_by_budget(Path(sys.argv[1]))

@@ -19,6 +19,7 @@ def test_conditions_have_configs_and_start_from_others_of_the_scale(scale: Scale
         assert condition.init_from is None or condition.init_from in names
         assert condition.cost > 0
         assert scale.sets.test in condition.probes
+        assert "--rprofile.max_share=null" in condition.options  # a claim needs every scheduled step
 
 
 @pytest.mark.parametrize("scale", SCALES.values(), ids=SCALES)

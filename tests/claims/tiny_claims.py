@@ -24,6 +24,7 @@ TINY = (
     "--trainer.max_epochs=3",
     "--trainer.accelerator=cpu",
     "--rprofile.figures=false",
+    "--rprofile.max_share=null",
     "--rprofile.protocol={n_pairs: 2, etas: [0.01, 0.1, 1.0, 3.0, 10.0]}",
 )
 PROTOCOL = {"n_pairs": 2, "etas": [0.01, 0.1, 1.0, 3.0, 10.0]}

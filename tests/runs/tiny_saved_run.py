@@ -29,6 +29,7 @@ TINY = {
         "std": [0.9, 0.8, 0.7],
         "save_checkpoints": True,
         "figures": False,
+        "max_share": None,
     },
     "trainer": {
         "max_steps": 2,
