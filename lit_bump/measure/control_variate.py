@@ -10,7 +10,8 @@ is 1 exactly.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
@@ -19,6 +20,7 @@ from lit_bump.measure.bump import NORMAL_QUANTILE
 from lit_bump.measure.prediction import LocalPrediction
 
 FloatArray = np.ndarray
+KURTOSIS_COST = 2  # times fewer degrees of freedom in the variance of residuals of kurtosis 5 than of normal ones
 LEAST_FIT = 6  # pairs from which on a slope is fitted; below, it is that of an affine encoder
 
 
@@ -119,7 +121,7 @@ def controlled_ratio(
     total[: delta.size] += through_correction
     variance = float(total @ total)
     parts = [float(part @ part) for part in (own, through_prediction, through_correction)]
-    factor = _student_factor(parts, [freedom, m - 1, max(delta.size - 1, 1)])
+    factor = _student_factor(parts, [freedom / KURTOSIS_COST, float(m - 1), float(max(delta.size - 1, 1))])
     return RatioEstimate(
         ratio,
         factor * math.sqrt(variance),
@@ -131,13 +133,37 @@ def controlled_ratio(
     )
 
 
+def with_unseen(estimates: Sequence[RatioEstimate], etas: Sequence[float]) -> list[RatioEstimate]:
+    """Return the estimates of one image's rungs with no smaller spread than the rung above them implies.
+
+    A few pairs may meet no border of an activation region, and then state no error at all. More pairs of the rung above
+    do. Of a smooth encoder the spread grows as the square of eta, and of others more slowly, so that the spread above,
+    times the squared ratio of the sizes, is what can be expected at least.
+
+    Args:
+        estimates: of the rungs, from the smallest.
+        etas: their sizes.
+
+    Returns:
+        The same, some with a larger spread and standard error.
+
+    """
+    result = list(estimates)
+    for rung in range(len(result) - 2, -1, -1):
+        own, unseen = result[rung], result[rung + 1].spread * (etas[rung] / etas[rung + 1]) ** 2
+        if unseen > own.spread:  # neither is NaN
+            variance = own.standard_error**2 + (unseen**2 - own.spread**2) / own.n_pairs
+            result[rung] = replace(own, spread=unseen, standard_error=math.sqrt(variance))
+    return result
+
+
 def _influence(values: Float[FloatArray, " draw"]) -> Float[FloatArray, " draw"]:
     """Return the influence of every draw on the mean; the squares sum to the mean's estimated variance."""
     n = values.size
     return np.asarray((values - values.mean()) / math.sqrt(n * (n - 1)))
 
 
-def _student_factor(variances: list[float], freedoms: list[int]) -> float:
+def _student_factor(variances: list[float], freedoms: list[float]) -> float:
     """Return by how much a 90 % interval is wider than the normal one (degrees of freedom after Satterthwaite)."""
     total = sum(variances)
     if total == 0:

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from lit_bump.measure.allocation import coarse_pays, planned_pairs
 from lit_bump.measure.budget import Budget
-from lit_bump.measure.control_variate import RatioEstimate, controlled_ratio
+from lit_bump.measure.control_variate import RatioEstimate, controlled_ratio, with_unseen
 from lit_bump.measure.displacement import Rows, base_features, displacements
 from lit_bump.measure.frozen_encoder import FrozenEncoder
 from lit_bump.measure.noise import noise_energy, thinned_noise_energy, thinned_rungs
@@ -98,8 +98,8 @@ def sure_work(protocol: Protocol) -> int:
 def expected_work(protocol: Protocol) -> float:
     """Return about how many perturbed images an image takes, from the protocol alone."""
     if protocol.target_se is None:
-        return sure_work(protocol)
-    most = 2 * len(protocol.etas) * protocol.n_pairs + sure_work(protocol)
+        return float(sure_work(protocol))
+    most = float(2 * len(protocol.etas) * protocol.n_pairs + sure_work(protocol))
     return min(most, sure_work(protocol) * max(1.0, 0.03 / protocol.target_se))
 
 
@@ -237,8 +237,12 @@ class _Controlled:
                 break
             estimates = self._estimates(is_kept)
 
+        estimates = [with_unseen(row, protocol.etas) for row in estimates]
         ratio = np.array([[estimate.ratio for estimate in row] for row in estimates])
+        error = np.array([[estimate.standard_error for estimate in row] for row in estimates])
         expected = np.square(protocol.etas) * prediction[:, None]
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            error = np.where(is_kept, np.hypot(error, noise / expected), np.nan)  # noise adds to the ratio, as a bias
         n_forwards = self.fine.n_forwards + 2 * len(thinned_rungs(self.n_rungs))
         n_coarse = np.zeros(ratio.shape, dtype=np.int64)
         if self.coarse is not None:
@@ -247,7 +251,7 @@ class _Controlled:
         return {
             "ratio": ratio,
             "response": np.where(is_kept, ratio * expected, pilot_response),
-            "standard_error": np.array([[estimate.standard_error for estimate in row] for row in estimates]),
+            "standard_error": error,
             "noise": noise,
             "n_directions": 2 * np.array([[estimate.n_pairs for estimate in row] for row in estimates]),
             "n_coarse": n_coarse,

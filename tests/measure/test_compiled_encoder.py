@@ -50,6 +50,7 @@ class Branching(nn.Module):
         self.convolution, self.norm = nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4)
 
     def forward(self, images: Tensor) -> Tensor:
+        """Return the features."""
         map_ = self.convolution(images)
         features: Tensor = (self.norm(map_) + map_).relu().flatten(1)
         return features
@@ -129,6 +130,7 @@ def test_caches_filled_while_exporting_do_not_stay() -> None:
         scale: Tensor | None = None
 
         def forward(self, images: Tensor) -> Tensor:
+            """Return the features."""
             if self.scale is None:
                 self.scale = torch.full((1,), 2.0)
             return images.flatten(1) * self.scale
