@@ -19,7 +19,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from lit_bump.measure.frozen_encoder import FrozenEncoder
 from lit_bump.measure.no_trace import no_trace
 
-PAYS_FROM_FLOPS = 1e11  # floating-point operations for each part that is compiled: about a second of a laptop's CPU
+PAYS_FROM_FLOPS = 5e10  # operations for each part that is compiled: about half a second of a laptop's CPU
 _TOLERANCES = {torch.float32: 1e-3, torch.float64: 1e-8, torch.bfloat16: 0.1}  # of a feature vector's length
 _LOG = logging.getLogger(__name__)
 _said: set[str] = set()

@@ -33,7 +33,7 @@ from lit_bump.measure.protocol import Protocol
 from lit_bump.measure.validation import check_encoder, validated_images
 from lit_bump.measure.work_meter import Progress, WorkMeter, work_meter
 
-_CHUNK_FLOATS = {"cpu": 2**20, "cuda": 2**24}  # input floats a batch: 256 images of 32 px or 8 of 224 px on a CPU
+_CHUNK_FLOATS = {"cpu": 2**19, "cuda": 2**24}  # input floats a batch: 128 images of 32 px or 8 of 224 px on a CPU
 _CHUNK_LIMIT = 4096
 _OF_SIZES = ("size", "shape", "should contain")  # in torch's messages; the last is BatchNorm's
 
@@ -180,7 +180,7 @@ def _measure(
 
 def _group_size(chunk: int) -> int:
     """Return how many images are measured together: enough to fill batches, few enough to bound memory."""
-    return max(1, min(16, chunk // 32))
+    return max(1, min(16, chunk // 8))
 
 
 def _prepared(
