@@ -48,7 +48,7 @@ class GramOperator:
 
 def tables(setting: Setting) -> list[Table]:
     """Return the estimators' errors and costs."""
-    subject = trained_subject(*setting.pick((4, 2), (16, 400), (16, 400)), setting)
+    subject = trained_subject(*setting.pick((4, 2), (16, 800), (16, 800)), setting)
     n_images, n_seeds = setting.pick((2, 2), (2, 3), (4, 10))
     title = f"Denominators: tr G / d, {subject.name}, {subject.weights}, {n_images} images, {n_seeds} seeds"
     table = Table(title, HEAD)

@@ -48,14 +48,14 @@ def cases(setting: Setting) -> list[Case]:
         return [Case(trained_subject(4, 2, setting), 2, 16, 8)]
     if setting.budget == "small":
         return [
-            Case(trained_subject(16, 400, setting), 4, 64, 32, setting.repeats),
+            Case(trained_subject(16, 800, setting), 4, 64, 32, setting.repeats),
             Case(random_subject("ViT-tiny 64 px", setting), 2, 8, 8),
         ]
     whole = (N_PAIRS, N_JVP)
     part = whole if setting.device == "cuda" else (64, 32)
     return [
-        Case(trained_subject(16, 400, setting), 64, *whole, setting.repeats),
-        Case(trained_subject(64, 250, setting), 16, *whole),
+        Case(trained_subject(16, 800, setting), 64, *whole, setting.repeats),
+        Case(trained_subject(64, 500, setting), 16, *whole),
         Case(random_subject("WRN-16-4", setting), 8, *part),
         Case(random_subject("ViT-tiny 64 px", setting), 8, *part),
         Case(random_subject("torchvision ResNet-50 224 px", setting), 8, *part),

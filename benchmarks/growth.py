@@ -15,7 +15,7 @@ HEAD = ("what varies", "value", "seconds an image", "seconds", "peak MB", "of it
 
 def tables(setting: Setting) -> list[Table]:
     """Return the growth of one ResNet-18 width 16."""
-    width, steps = setting.pick((4, 2), (16, 400), (16, 400))
+    width, steps = setting.pick((4, 2), (16, 800), (16, 800))
     subject = trained_subject(width, steps, setting)  # once, before the processes that read it
     base: dict[str, Any] = {
         "network": f"ResNet-18 width {width}", "train_steps": steps, "device": setting.device,

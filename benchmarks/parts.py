@@ -52,7 +52,7 @@ class Spread:
 
 def tables(setting: Setting) -> list[Table]:
     """Return the two ladders of schemes for each network."""
-    chosen = setting.pick([(4, 2, 1)], [(16, 400, 1)], [(16, 400, 8), (64, 250, 2)])
+    chosen = setting.pick([(4, 2, 1)], [(16, 800, 1)], [(16, 800, 8), (64, 500, 2)])
     found = []
     for width, n_steps, n_images in chosen:
         subject = trained_subject(width, n_steps, setting)

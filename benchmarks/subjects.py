@@ -100,7 +100,7 @@ def trained_subject(width: int, n_steps: int, setting: Setting) -> Subject:
 
     Args:
         width: of the network.
-        n_steps: optimiser steps of 64 images, cosine schedule.
+        n_steps: optimiser steps of 64 images, warmed up over the first 30 %, then cosine.
         setting: device and cache.
 
     Returns:
@@ -129,7 +129,7 @@ def _train(network: nn.Module, n_steps: int, setting: Setting) -> float:
     test, test_labels = draw_shapes(setting.pick(100, N_TEST, N_TEST), seed=0, split="test")
     network.train().to(memory_format=torch.channels_last)
     optimiser = torch.optim.SGD(network.parameters(), lr=LR, momentum=0.9, weight_decay=5e-4)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, n_steps)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, LR, total_steps=n_steps, cycle_momentum=False)
     for _ in range(n_steps):
         chosen = torch.randint(len(images), (BATCH,))
         batch = (images[chosen].float() / 255).to(setting.device, memory_format=torch.channels_last)

@@ -1,10 +1,9 @@
 r"""How many pairs every image and rung needs for the standard error that was asked for, and in which precision.
 
 Paper: A.2 takes 1024 everywhere; most rungs need far fewer. Needs NumPy alone.
-A decision rests on the pairs of its own image and rung alone, so it is the same for every chunk and number of
-processes, and for a ladder that is measured in parts. With coarse pairs of spread s at cost c and float32 ones, which
-correct them, of spread t at cost 1, the cheapest n and p with :math:`s^2 / n + t^2 / p = v` are in the ratio
-:math:`s / \sqrt{c} : t` (Giles' multilevel rule).
+A decision rests on the pairs of its own image alone, so it is the same for every chunk and number of processes. With
+coarse pairs of spread s at cost c, and float32 ones that correct them of spread t at cost 1, the cheapest n and p with
+:math:`s^2 / n + t^2 / p = v` are in the ratio :math:`s / \sqrt{c} : t` (Giles' multilevel rule).
 """
 
 from __future__ import annotations

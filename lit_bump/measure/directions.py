@@ -20,8 +20,24 @@ BLOCK_PAIRS = 16  # pairs a block; part of the definition of the draw: another v
 SKETCH_STREAM = 1  # fourth word of the seeds of a second, independent stream
 
 
-@lru_cache(maxsize=8)
+SMALL_DIM = 4096  # a block of this size takes 256 KiB, one at 224 px 9 MiB
+
+
 def _block(dim: int, *words: int) -> Tensor:
+    return (_kept_block if dim <= SMALL_DIM else _large_block)(dim, *words)
+
+
+@lru_cache(maxsize=256)  # all blocks of the images that are measured together: every round asks for them again
+def _kept_block(dim: int, *words: int) -> Tensor:
+    return _drawn_block(dim, *words)
+
+
+@lru_cache(maxsize=8)
+def _large_block(dim: int, *words: int) -> Tensor:
+    return _drawn_block(dim, *words)
+
+
+def _drawn_block(dim: int, *words: int) -> Tensor:
     gaussian = np.random.default_rng(words).standard_normal((BLOCK_PAIRS, dim), dtype=np.float32)
     norm = np.linalg.norm(gaussian.astype(np.float64), axis=1, keepdims=True)
     return torch.from_numpy((gaussian / norm).astype(np.float32))

@@ -237,7 +237,6 @@ class _Controlled:
                 break
             estimates = self._estimates(is_kept)
 
-        estimates = [with_unseen(row, protocol.etas) for row in estimates]
         ratio = np.array([[estimate.ratio for estimate in row] for row in estimates])
         error = np.array([[estimate.standard_error for estimate in row] for row in estimates])
         expected = np.square(protocol.etas) * prediction[:, None]
@@ -307,7 +306,7 @@ class _Controlled:
     def _estimates(self, is_kept: np.ndarray) -> list[list[RatioEstimate]]:
         n_pairs = self.fine.n_pairs if self.coarse is None else np.maximum(self.fine.n_pairs, self.coarse.n_pairs)
         self._grow_controls(n_pairs.max(axis=1))
-        return [
+        rows = [
             [
                 self._estimate(number, rung, is_coarse=bool(self.is_coarse[number, rung]))
                 if is_kept[number, rung]
@@ -316,6 +315,7 @@ class _Controlled:
             ]
             for number in range(self.n_images)
         ]
+        return [with_unseen(row, self.tools.protocol.etas) for row in rows]
 
     def _estimate(self, number: int, rung: int, *, is_coarse: bool) -> RatioEstimate:
         fine, correction = self.fine.of(number, rung), np.zeros(0)
