@@ -62,9 +62,9 @@ def test_global_random_streams_are_neither_read_nor_advanced() -> None:
     np.random.seed(123)  # noqa: NPY002
     random.seed(123)
     states = (torch.get_rng_state(), np.random.get_state()[1].copy(), random.getstate())  # type: ignore[index]  # noqa: NPY002
-    from lit_bump.measure.directions import _block
+    from lit_bump.measure.directions import _kept_block
 
-    _block.cache_clear()
+    _kept_block.cache_clear()
     assert torch.equal(directions(0, 20, 6, seed=4, image=9), before)
     assert torch.equal(states[0], torch.get_rng_state())
     assert (states[1] == np.random.get_state()[1]).all()  # type: ignore[index]  # noqa: NPY002
@@ -89,9 +89,9 @@ def test_a_changed_result_does_not_change_the_next_draw() -> None:
 
 
 def test_drawing_in_inference_mode_leaves_ordinary_tensors_to_others() -> None:
-    from lit_bump.measure.directions import _block
+    from lit_bump.measure.directions import _kept_block
 
-    _block.cache_clear()
+    _kept_block.cache_clear()
     with torch.inference_mode():
         directions(0, 3, 4, seed=8, image=0)
     assert not directions(0, 3, 4, seed=8, image=0).is_inference()
