@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from lit_bump.measure.control_variate import RatioEstimate
+from lit_bump.measure.control_variate import FEW_PAIRS, RatioEstimate
 
 STEP = 4  # numbers of pairs are multiples of this
 PAIRS_SHARE = 0.5  # of the squared target that the pairs get at least, whatever error the prediction has
@@ -50,6 +50,8 @@ def planned_pairs(estimate: RatioEstimate, target: float, most: int) -> Plan:
     allowed = (target * estimate.ratio) ** 2
     if not math.isfinite(estimate.standard_error) or estimate.standard_error**2 <= allowed:
         return now
+    if estimate.is_raised:  # from so many pairs on its own spread counts
+        most = min(most, max(FEW_PAIRS, now.n_pairs))
     if estimate.pairs_variance < NEGLIGIBLE * estimate.prediction_variance:
         return now  # more pairs would not help
     allowed = max(allowed - estimate.prediction_variance, PAIRS_SHARE * allowed) / SLACK

@@ -21,6 +21,7 @@ from lit_bump.measure.prediction import LocalPrediction
 
 FloatArray = np.ndarray
 KURTOSIS_COST = 2  # times fewer degrees of freedom in the variance of residuals of kurtosis 5 than of normal ones
+FEW_PAIRS = 32  # from here on the intervals of a rung's own spread cover (measured: docs/estimators.md)
 LEAST_FIT = 6  # pairs from which on a slope is fitted; below, it is that of an affine encoder
 
 
@@ -37,6 +38,7 @@ class RatioEstimate:
         spread: standard deviation of one pair's contribution.
         correction_spread: standard deviation of one pair's correction; 0 where there is none.
         prediction_variance: the part of the variance that more pairs do not reduce.
+        is_raised: whether the spread is that of the rung above (``with_unseen``).
 
     """
 
@@ -47,6 +49,7 @@ class RatioEstimate:
     spread: float = math.nan
     correction_spread: float = 0.0
     prediction_variance: float = 0.0
+    is_raised: bool = False
 
     @property
     def pairs_variance(self) -> float:
@@ -134,7 +137,7 @@ def controlled_ratio(
 
 
 def with_unseen(estimates: Sequence[RatioEstimate], etas: Sequence[float]) -> list[RatioEstimate]:
-    """Return the estimates of one image's rungs with no smaller spread than the rung above them implies.
+    """Return the estimates of one image's rungs of few pairs with no smaller spread than the rung above implies.
 
     A few pairs may meet no border of an activation region, and then state no error at all. More pairs of the rung above
     do. Of a smooth encoder the spread grows as the square of eta, and of others more slowly, so that the spread above,
@@ -151,9 +154,9 @@ def with_unseen(estimates: Sequence[RatioEstimate], etas: Sequence[float]) -> li
     result = list(estimates)
     for rung in range(len(result) - 2, -1, -1):
         own, unseen = result[rung], result[rung + 1].spread * (etas[rung] / etas[rung + 1]) ** 2
-        if unseen > own.spread:  # neither is NaN
+        if own.n_pairs < FEW_PAIRS and unseen > own.spread:  # neither is NaN
             variance = own.standard_error**2 + (unseen**2 - own.spread**2) / own.n_pairs
-            result[rung] = replace(own, spread=unseen, standard_error=math.sqrt(variance))
+            result[rung] = replace(own, spread=unseen, standard_error=math.sqrt(variance), is_raised=True)
     return result
 
 
