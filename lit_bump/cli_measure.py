@@ -65,7 +65,11 @@ def _parser() -> PageParser:
     parser.add_argument("runs", nargs="*", type=str, metavar="RUN")
     parser.add_argument("--probes", nargs="+", type=str, help="probe sets by name, as python -m lit_bump probes lists")
     parser.add_argument("--steps", nargs="+", type=str, help=f"{', '.join(STEPS)}, or optimiser steps; all by default")
-    parser.add_argument("--n_pairs", type=int, help="direction pairs an image, in place of the protocol's")
+    parser.add_argument(
+        "--n_pairs",
+        type=int,
+        help="direction pairs an image (at most, with quick)",
+    )
     parser.add_function_arguments(measure_run, skip={"run", "probes", "steps", "progress"})
     return parser
 

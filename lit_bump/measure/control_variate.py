@@ -22,7 +22,7 @@ from lit_bump.measure.prediction import LocalPrediction
 FloatArray = np.ndarray
 KURTOSIS_COST = 2  # times fewer degrees of freedom in the variance of residuals of kurtosis 5 than of normal ones
 FEW_PAIRS = 32  # from here on the intervals of a rung's own spread cover (measured: docs/estimators.md)
-LEAST_FIT = 6  # pairs from which on a slope is fitted; below, it is that of an affine encoder
+LEAST_FIT = 6  # pairs from which on a slope is fitted; below, the ratio of the two means is taken, which is positive
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def controlled_ratio(
         weight = weight + (mean - c.mean()) * centred / spread
         leverage = leverage + np.square(centred) / spread
     else:
-        slope, freedom = float(is_matched), n - 1
+        slope, freedom = float(y.mean() / c.mean()) if is_matched and c.mean() > 0 else 0.0, n - 1  # ratio of the means
     ratio = float(y.mean() + slope * (mean - c.mean()) + (delta.mean() if delta.size else 0.0))
     if n < 3 or m < 2:
         return RatioEstimate(ratio, math.nan, n, n_fine)

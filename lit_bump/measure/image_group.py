@@ -125,6 +125,8 @@ def _plain(tools: Instruments, images: Tensor, repeat: FloatArray, first_image: 
         expected = np.square(protocol.etas) * prediction[:, None]
         ratio = np.where(reason == Reason.KEPT, response / expected, np.nan)
     n_forwards = 2 * n_rungs * (protocol.n_pairs + 2 * protocol.n_noise)
+    if tools.coarse is not None and protocol.n_pairs > COARSE_FROM * CHECK_PAIRS:
+        n_forwards += 2 * n_rungs * CHECK_PAIRS
     return {
         "ratio": ratio,
         "response": response,
@@ -238,6 +240,7 @@ class _Controlled:
             estimates = self._estimates(is_kept)
 
         ratio = np.array([[estimate.ratio for estimate in row] for row in estimates])
+        reason[is_kept & ~np.isfinite(ratio)] = Reason.NOT_FINITE  # of a pair beyond the pilot
         error = np.array([[estimate.standard_error for estimate in row] for row in estimates])
         expected = np.square(protocol.etas) * prediction[:, None]
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

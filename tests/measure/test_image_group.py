@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from torch import Tensor, nn
 
 from benchmarks.coverage import low_precision
-from lit_bump.measure import Profile, Protocol, measure_profile
+from lit_bump.measure import Profile, Protocol, Reason, measure_profile
 from tests.measure.tiny_encoders import NETS, random_images, seeded
 
 PROTOCOL = Protocol(
@@ -81,3 +82,32 @@ def test_a_smaller_target_has_a_smaller_error_and_takes_more_pairs() -> None:
     assert (fine.n_directions >= rough.n_directions).all()
     assert (fine.standard_error <= 0.021 * fine.ratio).all()
     assert (rough.standard_error <= 0.1 * rough.ratio).all()
+
+
+def test_features_that_overflow_beyond_the_pilot_have_their_reason() -> None:
+    """A ratio is never NaN without a reason, also where the pilot was finite."""
+    calls: list[int] = []
+
+    def late(images: Tensor) -> Tensor:
+        features = images.flatten(1).square() * (1 + 5 * images.flatten(1)[:, :1])
+        if images.dtype == torch.float32 and len(images) > 1 and not torch.equal(images[0], images[-1]):
+            calls.append(len(images))
+            if len(calls) > 20:
+                features = features + torch.inf
+        return features
+
+    protocol = replace(Protocol.accurate((3, 4, 4), n_pairs=64), etas=(0.5, 2.0, 6.0), precision="float32")
+    profile = measure_profile(late, random_images(1, (3, 4, 4)), protocol, chunk=8, progress=False)
+    assert (np.isfinite(profile.ratio) == (profile.reason == Reason.KEPT)).all()
+    assert (profile.reason == Reason.NOT_FINITE).any()
+
+
+def test_a_ratio_of_a_few_pairs_is_positive() -> None:
+    def saturating(images: Tensor) -> Tensor:
+        return torch.tanh(50 * images.flatten(1)[:, :2])
+
+    for n_pairs in (1, 2, 3, 5):
+        for seed in range(5):
+            protocol = replace(Protocol.quick((3, 4, 4), n_pairs=n_pairs, seed=seed), etas=(1.0, 3.0, 30.0))
+            ratio = measure_profile(saturating, random_images(1, (3, 4, 4)) * 0.02, protocol, progress=False).ratio
+            assert (ratio[np.isfinite(ratio)] > 0).all()
