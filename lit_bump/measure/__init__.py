@@ -10,7 +10,7 @@ from lit_bump.measure.directions import antipodal_directions
 from lit_bump.measure.encoder import MethodEncoder, NormalisedEncoder, SubmoduleEncoder, as_encoder
 from lit_bump.measure.formation import Formation, load_formation
 from lit_bump.measure.ladder import ladder, logarithmic_etas
-from lit_bump.measure.measurement import image_digests, measure_profile
+from lit_bump.measure.measurement import image_digests, measure_parts, measure_profile
 from lit_bump.measure.no_trace import no_trace
 from lit_bump.measure.paired_difference import PairedDifference, paired_difference
 from lit_bump.measure.profile import Profile, Reason
@@ -33,6 +33,7 @@ __all__ = [
     "ladder",
     "load_formation",
     "logarithmic_etas",
+    "measure_parts",
     "measure_profile",
     "no_trace",
     "paired_difference",

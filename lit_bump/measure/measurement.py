@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -89,6 +90,57 @@ def measure_profile(
 
     """
     started = time.perf_counter()
+    whole = [(0, len(images))]
+    (profile,) = measure_parts(
+        encoder, images, protocol, whole, chunk=chunk, progress=progress, first_image=first_image,
+        budget_seconds=budget_seconds, compiled=compiled,
+    )  # fmt: skip
+    return replace(profile, seconds=time.perf_counter() - started)
+
+
+def measure_parts(
+    encoder: Encoder,
+    images: Float[Tensor, "image channel height width"],
+    protocol: Protocol,
+    parts: Sequence[tuple[int, int]],
+    *,
+    chunk: int | None = None,
+    progress: Progress = None,
+    first_image: int = 0,
+    budget_seconds: float | None = None,
+    compiled: bool | None = None,
+) -> Iterator[Profile]:
+    """Measure a set of images part by part, each given out as soon as it is there, so that it can be kept.
+
+    The encoder is prepared, checked on all images and compiled once. How it is compiled depends on the whole set, so a
+    part has the same numbers whichever other parts are measured, in whatever process: what was interrupted can go on,
+    and devices can share the work. Between two parts the arithmetic is still set as for the measurement; it is as it
+    was once the iterator has ended or is closed.
+
+    Args:
+        encoder: as for ``measure_profile``, like all that follow but ``parts``.
+        images: the whole set.
+        protocol: what to measure.
+        parts: first image of each part, and the one after its last.
+        chunk: perturbed images a forward.
+        progress: how to show it.
+        first_image: number of ``images[0]`` in its probe set.
+        budget_seconds: wall time for all parts.
+        compiled: whether to compile the forward.
+
+    Returns:
+        An iterator of a profile a part, in the order of ``parts``. ``Profile.concatenate`` joins them.
+
+    Raises:
+        LitBumpError: if images, parts or encoder cannot be measured, with the cure.
+
+    Example:
+        >>> images = torch.rand(3, 3, 4, 4, generator=torch.Generator().manual_seed(0))
+        >>> parts = measure_parts(nn.Flatten(), images, Protocol.quick((3, 4, 4)), [(0, 2), (2, 3)])
+        >>> Profile.concatenate(list(parts)).n_images
+        3
+
+    """
     images = validated_images(images)
     if chunk is not None and chunk < 1:
         raise LitBumpError(f"chunk is {chunk}; it must be at least 1, or None to choose it")
@@ -96,27 +148,46 @@ def measure_profile(
         raise LitBumpError(f"budget_seconds is {budget_seconds}; give a positive number, or None for no limit")
     if first_image < 0:
         raise LitBumpError(f"first_image is {first_image}; it must be at least 0")
+    for start, stop in parts:
+        if not 0 <= start < stop <= len(images):
+            raise LitBumpError(f"part {(start, stop)} of {len(images)} images; give 0 <= start < stop <= {len(images)}")
     module = as_encoder(encoder)
+    chunk = chunk or _default_chunk(images, protocol, _device_of(module, images))
+    return _parts(module, images, protocol, parts, chunk, progress, first_image, budget_seconds, compiled)
+
+
+def _parts(
+    module: nn.Module,
+    images: Tensor,
+    protocol: Protocol,
+    parts: Sequence[tuple[int, int]],
+    chunk: int,
+    progress: Progress,
+    first_image: int,
+    budget_seconds: float | None,
+    compiled: bool | None,
+) -> Iterator[Profile]:
+    started = time.perf_counter()
     dtype = torch.float64 if protocol.precision == "float64" else torch.float32
     device = _device_of(module, images)
-    chunk = chunk or _default_chunk(images, protocol, device)
-    with no_trace(module), exact_numerics(device, dtype):
-        while True:
+    todo = list(parts)
+    work = sum(stop - start for start, stop in parts) * sure_work(protocol)
+    with no_trace(module), exact_numerics(device, dtype), work_meter(progress, work) as meter:
+        budget = Budget(budget_seconds, started)
+        while todo:
             try:
-                with work_meter(progress, len(images) * sure_work(protocol)) as meter:
-                    budget = Budget(budget_seconds, started)
-                    profile = _measure(
-                        module, images, protocol, dtype, device, chunk, first_image, meter, budget, compiled
-                    )
-                break
+                measured = _measured(module, images, protocol, dtype, chunk, first_image, meter, budget, compiled, todo)
+                for profile in measured:
+                    del todo[0]
+                    profile = profile.with_context(device=str(device), torch=str(torch.__version__), chunk=chunk)
+                    yield replace(profile, seconds=time.perf_counter() - started)
+                    started = time.perf_counter()
             except OutOfMemoryError as error:
                 if chunk == 1:
                     raise LitBumpError(f"one image at a time does not fit into the memory of {device}") from error
                 chunk = chunk // 2
             if device.type == "cuda":
                 torch.cuda.empty_cache()
-    profile = profile.with_context(device=str(device), torch=str(torch.__version__), chunk=chunk)
-    return replace(profile, seconds=time.perf_counter() - started)
 
 
 def image_digests(images: Float[Tensor, "image channel height width"]) -> tuple[str, ...]:
@@ -134,18 +205,19 @@ def image_digests(images: Float[Tensor, "image channel height width"]) -> tuple[
     return tuple(hashlib.sha256(head + image.tobytes()).hexdigest() for image in array)
 
 
-def _measure(
+def _measured(
     module: nn.Module,
     images: Tensor,
     protocol: Protocol,
     dtype: torch.dtype,
-    device: torch.device,
     chunk: int,
     first_image: int,
     meter: WorkMeter,
     budget: Budget,
     compiled: bool | None,
-) -> Profile:
+    parts: Sequence[tuple[int, int]],
+) -> Iterator[Profile]:
+    device = _device_of(module, images)
     shown = images.to(device, dtype)
     frozen, repeat = _prepared(module, shown, dtype, device, chunk)
     engine = "eager"
@@ -156,26 +228,29 @@ def _measure(
     coarse = coarse_encoder(module, shown, protocol, channels_last=frozen.memory_format is torch.channels_last)
     if is_compiled and coarse is not None:
         compile_encoder(coarse, shown.to(coarse.dtype), chunk)
-    at_once = _group_size(chunk)
-    groups = range(0, len(images), at_once)
     tools = Instruments(frozen, twin, coarse, protocol, chunk, meter, budget)
-    parts = []
-    for start in groups:
-        budget.open_group(groups_left=len(groups) - start // at_once)
-        group = slice(start, start + at_once)
-        parts.append(measured_group(tools, shown[group], repeat[group], first_image + start))
-    arrays: dict[str, Any] = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    return Profile(
-        etas=np.array(protocol.etas),
-        **arrays,
-        protocol=protocol,
-        encoder_digest=frozen.digest(),
-        image_digests=image_digests(images),
-        noise_method=method,
-        coarse_dtype=str(COARSE).removeprefix("torch.") if arrays["n_coarse"].any() else "",
-        gave_up=budget.gave_up(protocol.target_se),
-        context={"engine": engine},
-    )
+    digest, digests = frozen.digest(), image_digests(images)
+    at_once = _group_size(chunk)
+    groups_left = sum(math.ceil((stop - start) / at_once) for start, stop in parts)
+    for first, last in list(parts):
+        groups = []
+        for start in range(first, last, at_once):
+            budget.open_group(groups_left)
+            groups_left -= 1
+            group = slice(start, min(start + at_once, last))
+            groups.append(measured_group(tools, shown[group], repeat[group], first_image + start))
+        arrays: dict[str, Any] = {name: np.concatenate([group[name] for group in groups]) for name in groups[0]}
+        yield Profile(
+            etas=np.array(protocol.etas),
+            **arrays,
+            protocol=protocol,
+            encoder_digest=digest,
+            image_digests=digests[first:last],
+            noise_method=method,
+            coarse_dtype=str(COARSE).removeprefix("torch.") if arrays["n_coarse"].any() else "",
+            gave_up=budget.gave_up(protocol.target_se),
+            context={"engine": engine},
+        )
 
 
 def _group_size(chunk: int) -> int:
