@@ -80,6 +80,18 @@ def _run(words: list[str]) -> int:
         from lit_bump import cli_claims
 
         cli_claims.run_claims(rest)
+    elif command == "probe":
+        from lit_bump import cli_probe
+
+        cli_probe.run_probe(rest)
+    elif command == "report":
+        from lit_bump import cli_report
+
+        cli_report.run_report(rest)
+    elif command == "watch":
+        from lit_bump import cli_watch
+
+        cli_watch.run_watch(rest)
     else:
         options, configs = config_files.resolve(rest)  # a missing config is said before torch loads
         from lit_bump import cli
@@ -97,10 +109,15 @@ def _list(command: str, rest: list[str]) -> None:
         raise LitBumpError(f"{command} takes no argument {rest[-1]!r}")
     elif command == "configs":
         _print_table("config", {name: config_files.summary(path) for name, path in config_files.packaged().items()})
+    elif command == "encoders":
+        from lit_bump.encoders import ENCODERS
+
+        _print_table("encoder", ENCODERS)
     else:
-        from lit_bump.probes import PROBE_SETS
+        from lit_bump.probes import IMAGE_SETS, PROBE_SETS
 
         _print_table("probe set", PROBE_SETS)
+        _print_table("image set, for probe", IMAGE_SETS)
 
 
 def _print_table(heading: str, rows: Mapping[str, str]) -> None:

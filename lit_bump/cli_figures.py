@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from lit_bump.cli_help import FIGURES, figures_page
+from lit_bump.cli_help import FIGURES, PROBE_FIGURES, figures_page
 from lit_bump.cli_parser import PageParser
 from lit_bump.errors import LitBumpError, nearest
 
 if TYPE_CHECKING:
     from lit_bump.cli_figure_choice import Drawing, Look, MeasuredRun
+    from lit_bump.probing.results import ProbeResult
 
 ALL = "all"
 
@@ -37,8 +38,8 @@ def run_figures(arguments: Sequence[str]) -> list[Path]:
     options = _parser().options(arguments)
     wanted = [name for text in options["figure"] for name in text.split(",")]
     for name in wanted:
-        if name not in {*FIGURES, ALL}:
-            raise LitBumpError(f"no figure {name!r}{nearest(name, [*FIGURES, ALL])}")
+        if name not in (*FIGURES, *PROBE_FIGURES, ALL):
+            raise LitBumpError(f"no figure {name!r}{nearest(name, [*FIGURES, *PROBE_FIGURES, ALL])}")
     from lit_bump.cli_figure_choice import Look  # loads torch, which a wrong option need not wait for
     from lit_bump.figures import save_figure
     from lit_bump.figures.saved_figure import checked_formats
@@ -47,13 +48,14 @@ def run_figures(arguments: Sequence[str]) -> list[Path]:
         raise LitBumpError("no run given; name its folder, such as runs/quickstart (see python -m lit_bump figures -h)")
     formats = [name for text in options["formats"] for name in text.split(",")]
     checked_formats(formats)
-    runs = _measured_runs(options["runs"])
-    probe, known = options["probe"], {name for run in runs for name in run.formations}
+    results, runs = _measured(options["runs"])
+    probe = options["probe"]
+    known = {name for run in runs for name in run.formations} | {result.images for result in results}
     if probe is not None and not any(name == probe or name.startswith(f"{probe}b") for name in known):
         raise LitBumpError(f"no run was measured on {probe!r}{nearest(probe, known)}")
     look = Look(per_image=options["per_image"], band=options["band"])
     out, written = Path(options["out"]), []
-    for drawing in _drawings(wanted, runs, probe, look):
+    for drawing in _drawings(wanted, runs, results, probe, look):
         try:
             paths = save_figure(drawing.figure, out / drawing.stem, formats)
         except OSError as error:
@@ -65,7 +67,13 @@ def run_figures(arguments: Sequence[str]) -> list[Path]:
     return written
 
 
-def _drawings(wanted: Sequence[str], runs: Sequence[MeasuredRun], probe: str | None, look: Look) -> list[Drawing]:
+def _drawings(
+    wanted: Sequence[str],
+    runs: Sequence[MeasuredRun],
+    results: Sequence[ProbeResult],
+    probe: str | None,
+    look: Look,
+) -> list[Drawing]:
     """Return the drawings of figures; of all, say which are left out and why.
 
     Raises:
@@ -73,12 +81,19 @@ def _drawings(wanted: Sequence[str], runs: Sequence[MeasuredRun], probe: str | N
 
     """
     from lit_bump.cli_figure_choice import DRAWINGS
+    from lit_bump.cli_probe_figures import PROBE_DRAWINGS, results_of_runs
 
+    possible = [*(FIGURES if runs else ()), *(PROBE_FIGURES if results else ())]
     drawings: list[Drawing] = []
     reasons = []
-    for name in FIGURES if ALL in wanted else dict.fromkeys(wanted):
+    for name in possible if ALL in wanted else dict.fromkeys(wanted):
         try:
-            drawings += DRAWINGS[name](runs, probe, look)
+            if name in DRAWINGS:
+                _refuse_without(runs, "run")
+                drawings += DRAWINGS[name](runs, probe, look)
+            else:
+                of_runs = results_of_runs(runs) if name == "compare" else []
+                drawings += PROBE_DRAWINGS[name]([*results, *of_runs], probe, look)
         except LitBumpError as error:
             if ALL not in wanted:
                 raise LitBumpError(f"figure {name}: {error}") from error
@@ -87,6 +102,26 @@ def _drawings(wanted: Sequence[str], runs: Sequence[MeasuredRun], probe: str | N
         raise LitBumpError(f"there is nothing to draw ({'; '.join(reasons)})")
     sys.stderr.writelines(f"left out {reason}\n" for reason in reasons)
     return drawings
+
+
+def _refuse_without(runs: Sequence[MeasuredRun], what: str) -> None:
+    if not runs:
+        raise LitBumpError(f"it needs a {what}: name its folder")
+
+
+def _measured(paths: Sequence[str]) -> tuple[list[ProbeResult], list[MeasuredRun]]:
+    """Read the results of probe folders, and the profiles of runs.
+
+    Returns:
+        Results and runs, one of them at least.
+
+    """
+    from lit_bump.probing.results import is_probe_folder, load_results
+
+    folders = [path for path in paths if is_probe_folder(path)]
+    results = [result for folder in dict.fromkeys(folders) for result in load_results(folder)]
+    of_runs = [path for path in paths if path not in folders]
+    return results, _measured_runs(of_runs) if of_runs else []
 
 
 def _measured_runs(paths: Sequence[str]) -> list[MeasuredRun]:
@@ -119,7 +154,11 @@ def _parser() -> PageParser:
     parser = PageParser.of("figures", figures_page)
     parser.add_argument("runs", nargs="*", type=str, metavar="RUN")
     parser.add_argument(
-        "--figure", nargs="+", type=str, default=[ALL], help=f"Which figures: {', '.join(FIGURES)}, or {ALL}."
+        "--figure",
+        nargs="+",
+        type=str,
+        default=[ALL],
+        help=f"Which figures: {', '.join([*FIGURES, *PROBE_FIGURES])}, or {ALL}.",
     )
     parser.add_argument("--probe", type=str, help="Probe set to draw; by default each figure chooses, see above.")
     parser.add_argument("--out", type=str, default="figures", help="Folder of the files.")

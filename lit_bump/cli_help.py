@@ -21,18 +21,32 @@ RUN_COMMANDS = {
     "measure": "measure saved runs at their checkpoints, on any probe sets",
     "figures": "draw the paper's figures from the saved profiles of runs",
     "claims": "train what is missing, measure it, and say which of the paper's claims hold",
+    "watch": "show in the terminal how the profiles of a run form",
+    "report": "write one page with the profiles of runs, to be opened in any browser",
+}
+ENCODER_COMMANDS = {
+    "probe": "measure frozen encoders (torchvision, timm, checkpoints) on sets of images",
 }
 LISTING_COMMANDS = {
     "configs": "list the packaged configs; configs NAME prints one",
-    "probes": "list the named probe sets",
+    "probes": "list the named probe sets and image sets",
+    "encoders": "list how frozen encoders are named",
 }
-COMMANDS = {**TRAINER_COMMANDS, **RUN_COMMANDS, **LISTING_COMMANDS}
+COMMANDS = {**TRAINER_COMMANDS, **RUN_COMMANDS, **ENCODER_COMMANDS, **LISTING_COMMANDS}
 FIGURES = {
     "1c": "formation: the medians of all steps, a panel a run; on the test images that most runs have",
     "2a": "adversarial training: profiles and local predictions by budget, beside the clean run's",
     "2b": "blur: a panel for each training blur, a curve for each evaluation blur (probe sets X, Xb1, Xb2)",
     "2c": "permuted labels and noise inputs: a panel a run, a curve a probe set",
     "profile": "every run on every probe set, a panel each",
+}
+PROBE_FIGURES = {
+    "1a": "frozen encoders: each trained one on one image set, a panel each, every image a thin line",
+    "1b": "frozen encoders: trained ones solid, random ones dashed, medians in one panel",
+    "3": "trained encoders (rows) on all image sets (columns)",
+    "4": "random encoders on all image sets",
+    "5": "adversarially trained encoders (robust:...), by budget, on all image sets",
+    "compare": "all medians in one panel, also of runs; images of several sizes by their amplitude a pixel",
 }
 TRAINER_OPTIONS = (
     "max_epochs",
@@ -80,6 +94,9 @@ examples:
   python -m lit_bump measure runs/quickstart --probes shapes32 noise32 --protocol paper --steps last
   python -m lit_bump figures runs/quickstart runs/quickstart_randlabel --formats png pdf
   python -m lit_bump claims --scale laptop                        the paper's seven claims, in a quarter of an hour
+  python -m lit_bump probe --encoder timm:vit_small_patch16_224.augreg_in1k --images folder:DIR
+  python -m lit_bump probe --encoder demo random:demo --images demo           real weights and photographs, no network
+  python -m lit_bump watch runs/quickstart
   python -m lit_bump test --config runs/quickstart/version_0/config.yaml --ckpt_path FILE
 
 A config is a file, or the bare name of one in this folder or among the packaged ones. A run goes to
@@ -166,11 +183,13 @@ def figures_page(actions: Sequence[argparse.Action]) -> str:
 
 {RUN_COMMANDS["figures"]}
 
-A RUN is a run's folder, or the folder of its versions (for the newest one). Nothing is measured: a figure is drawn from
-the profiles in the runs' folders, those of the last measured step unless it says otherwise.
+A RUN is a run's folder, the folder of its versions (for the newest one), or one that probe wrote. Nothing is measured:
+a figure is drawn from the profiles in these folders, those of the last measured step unless it says otherwise.
 
-figures:
+figures of runs:
 {"".join(f"  {name:9} {text}" + chr(10) for name, text in FIGURES.items())}
+figures of folders that probe wrote:
+{"".join(f"  {name:9} {text}" + chr(10) for name, text in PROBE_FIGURES.items())}
 2a, 2b and 2c compare runs of one network; of several networks each gets a file of its own. "all" draws those for which
 the runs hold the data, and says which it leaves out and why.
 
@@ -179,6 +198,7 @@ options:
 examples:
   python -m lit_bump figures runs/quickstart
   python -m lit_bump figures runs/resnet18_* --figure 2b --probe cifar32 --formats pdf --band confidence
+  python -m lit_bump figures probe runs/quickstart --figure compare
 """
 
 
@@ -209,6 +229,34 @@ examples:
   python -m lit_bump claims
   python -m lit_bump claims --scale cifar-small --data_dir DIR --only C4 C5
   python -m lit_bump claims --scale paper --data_dir DIR --dry-run
+"""
+
+
+def probe_page(actions: Sequence[argparse.Action]) -> str:
+    """Return the help of ``probe``.
+
+    Args:
+        actions: of its parser.
+
+    Returns:
+        The page.
+
+    """
+    return f"""usage: python -m lit_bump probe --encoder SPEC [SPEC ...] --images SPEC [SPEC ...] [--OPTION VALUE ...]
+
+{ENCODER_COMMANDS["probe"]}
+
+Every encoder is measured on every image set; python -m lit_bump encoders and python -m lit_bump probes list how they
+are named. The normalisation of an encoder is inside it, and its images are resized and cropped as it wants them; what
+was chosen is printed. Finished profiles are kept: a command that was interrupted goes on when it is given again.
+
+options:
+{"".join(_option(action) for action in actions if action.option_strings and action.help != argparse.SUPPRESS)}
+examples:
+  python -m lit_bump probe --encoder demo random:demo --images demo --out out
+  python -m lit_bump probe --encoder torchvision:resnet50:IMAGENET1K_V2 --images val64:DIR --protocol paper
+  python -m lit_bump probe --encoder timm:vit_small_patch16_224.augreg_in1k@layer=blocks.5+blocks.11 --images DIR
+  python -m lit_bump figures out --figure compare
 """
 
 

@@ -4,6 +4,7 @@ Paper: figures 1 to 5. Needs Matplotlib, without pyplot: a figure here is an obj
 backend and no entry in a global list, so drawing from a thread or a training loop disturbs nobody.
 """
 
+from lit_bump.figures.comparison_figure import comparison_figure
 from lit_bump.figures.formation_figure import formation_figure
 from lit_bump.figures.formation_panels import formation_panels
 from lit_bump.figures.outward_figure import outward_figure
@@ -13,6 +14,7 @@ from lit_bump.figures.rgb_array import rgb_array
 from lit_bump.figures.saved_figure import save_figure
 
 __all__ = [
+    "comparison_figure",
     "formation_figure",
     "formation_panels",
     "outward_figure",

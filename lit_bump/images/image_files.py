@@ -7,6 +7,7 @@ are done here instead.
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -17,12 +18,20 @@ from torch import Tensor
 
 from lit_bump.errors import LitBumpError
 
-IMAGE_SUFFIXES = (".jpeg", ".jpg", ".png")
-UNREADABLE = (OSError, SyntaxError, ValueError, Image.DecompressionBombError)  # what Pillow raises for a broken file
+IMAGE_SUFFIXES = (".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
+# The kinds of image that are changed on the way to RGB, by Pillow's mode.
+CONVERTED = {
+    "1": "black and white", "L": "grey", "LA": "transparent, put on white", "La": "transparent, put on white",
+    "RGBA": "transparent, put on white", "RGBa": "transparent, put on white", "PA": "transparent, put on white",
+    "P": "of a palette", "CMYK": "CMYK", "YCbCr": "YCbCr", "LAB": "LAB", "HSV": "HSV",
+    "I": "16-bit grey", "I;16": "16-bit grey", "I;16B": "16-bit grey", "I;16L": "16-bit grey", "F": "grey of floats",
+}  # fmt: skip
+# What Pillow raises for a broken file, and for one that unpacks to far more than its size.
+UNREADABLE = (OSError, SyntaxError, ValueError, Image.DecompressionBombError, Image.DecompressionBombWarning)
 
 
 def image_files(folder: Path) -> list[Path]:
-    """Return the PNG and JPEG files in a folder and below, in the order of their paths; hidden ones are left out.
+    """Return the image files in a folder and below, in the order of their paths; hidden ones are left out.
 
     Args:
         folder: where to look.
@@ -44,7 +53,7 @@ def image_files(folder: Path) -> list[Path]:
         and not any(part.startswith(".") for part in path.relative_to(folder).parts)
     ]
     if not found:
-        raise LitBumpError(f"no image in {str(folder)!r}: PNG and JPEG files are read ({', '.join(IMAGE_SUFFIXES)})")
+        raise LitBumpError(f"no image in {str(folder)!r}: files of these kinds are read: {', '.join(IMAGE_SUFFIXES)}")
     return sorted(found, key=lambda path: path.relative_to(folder).as_posix())
 
 
@@ -62,12 +71,35 @@ def read_image(path: Path, size: int | tuple[int, int] | None = None) -> Float32
         LitBumpError: if the file cannot be read as an image; the message names it.
 
     """
+    return read_image_of_mode(path, size)[0]
+
+
+def read_image_of_mode(
+    path: Path, size: int | tuple[int, int] | None = None
+) -> tuple[Float32[Tensor, "3 height width"], str]:
+    """Read one image file, and say what kind it was.
+
+    Args:
+        path: an image file.
+        size: as for ``read_image``.
+
+    Returns:
+        Pixels in [0, 1], axes (channel, height, width), and Pillow's mode.
+
+    Raises:
+        LitBumpError: if the file cannot be read as an image, or unpacks to far more than its size; the message names
+            it.
+
+    """
     try:
-        with Image.open(path) as image:
-            return image_pixels(ImageOps.exif_transpose(image), size)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            with Image.open(path) as image:
+                mode: str = image.mode
+                return image_pixels(ImageOps.exif_transpose(image), size), mode
+    except LitBumpError:
+        raise
     except UNREADABLE as error:
-        if isinstance(error, LitBumpError):
-            raise
         reason = " ".join(str(error).split())
         raise LitBumpError(f"cannot read image {str(path)!r}: {reason}") from error
 

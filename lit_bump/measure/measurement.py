@@ -179,7 +179,8 @@ def _parts(
                 measured = _measured(module, images, protocol, dtype, chunk, first_image, meter, budget, compiled, todo)
                 for profile in measured:
                     del todo[0]
-                    profile = profile.with_context(device=str(device), torch=str(torch.__version__), chunk=chunk)
+                    facts = {"device": str(device), "torch": str(torch.__version__), "chunk": chunk}
+                    profile = profile.with_context(**facts, input_size=list(images.shape[1:]))
                     yield replace(profile, seconds=time.perf_counter() - started)
                     started = time.perf_counter()
             except OutOfMemoryError as error:

@@ -159,8 +159,8 @@ class ProbeSet:
         kind = type(dataset).__name__
         if not hasattr(dataset, "__len__"):
             raise LitBumpError(f"{kind} has no length to draw {name!r} from: give a map-style data set")
-        chosen = _draw(len(dataset), n_images, seed, f"{kind} for {name!r}")
-        images = [_item_image(dataset[i], i) for i in chosen]
+        chosen = drawn_order(len(dataset), n_images, seed, f"{kind} for {name!r}")
+        images = [item_image(dataset[i], i) for i in chosen]
         if len({(image.shape, image.dtype) for image in images}) > 1:
             raise LitBumpError(f"images of {kind} differ in size or type: make them alike in its transform")
         return cls(name, torch.stack(images), f"{n_images} of {len(dataset)} images of {kind}, seed {seed}")
@@ -196,7 +196,7 @@ class ProbeSet:
 
         """
         files = image_files(Path(path))
-        chosen = range(len(files)) if n_images is None else _draw(len(files), n_images, seed, f"folder {path}")
+        chosen = range(len(files)) if n_images is None else drawn_order(len(files), n_images, seed, f"folder {path}")
         images = [read_image(files[i], size) for i in chosen]
         for i, image in zip(chosen, images, strict=True):
             if image.shape != images[0].shape:
@@ -206,13 +206,41 @@ class ProbeSet:
         return cls(name, torch.stack(images), f"folder {Path(path).name}{drawn}")
 
 
-def _draw(n_total: int, n_images: int, seed: int, what: str) -> list[int]:
+def drawn_order(n_total: int, n_images: int, seed: int, what: str) -> list[int]:
+    """Return which of some images are taken: without replacement, the first k of n the same for every n.
+
+    Args:
+        n_total: how many there are.
+        n_images: how many to take.
+        seed: of this draw alone.
+        what: what they are drawn from, for the message.
+
+    Returns:
+        Indices in the order drawn.
+
+    Raises:
+        LitBumpError: if there are too few.
+
+    """
     if n_images < 1 or n_images > n_total:
         raise LitBumpError(f"n_images={n_images} from {what}: give 1 to {n_total}")
     return [int(i) for i in random_order(n_total, seed=seed, stream="probe images")[:n_images]]
 
 
-def _item_image(item: Any, index: int) -> Tensor:
+def item_image(item: Any, index: int) -> Tensor:
+    """Return the image of an item of a data set.
+
+    Args:
+        item: an image, a tuple that starts with one, or a mapping with the key ``image``.
+        index: of the item, for the message.
+
+    Returns:
+        Axes (channel, height, width); uint8, or floating point as the data set gives it.
+
+    Raises:
+        LitBumpError: if it holds no image.
+
+    """
     if isinstance(item, Mapping):
         if "image" not in item:
             keys = ", ".join(map(str, item)) or "nothing"

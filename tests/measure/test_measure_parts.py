@@ -11,6 +11,8 @@ from torch import nn
 
 from lit_bump.errors import LitBumpError
 from lit_bump.measure import Profile, Protocol, measure_parts, measure_profile
+from lit_bump.measure.frozen_encoder import OutOfMemoryError
+from lit_bump.measure.image_group import measured_group
 from tests.measure.tiny_encoders import Tiny, few, random_images, seeded, state_digest
 
 PARTS = [(0, 2), (2, 4), (4, 5)]
@@ -58,17 +60,14 @@ def test_a_closed_iterator_leaves_no_trace(net: nn.Module) -> None:
 
 
 def test_memory_that_runs_out_costs_no_part_twice(net: nn.Module, monkeypatch: pytest.MonkeyPatch) -> None:
-    from lit_bump.measure import measurement
-    from lit_bump.measure.frozen_encoder import OutOfMemoryError
-
-    calls, real = itertools.count(), measurement.measured_group
+    calls = itertools.count()
 
     def group(*args: object) -> object:
         if next(calls) == 2:
             raise OutOfMemoryError("full")
-        return real(*args)  # type: ignore[arg-type]
+        return measured_group(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(measurement, "measured_group", group)
+    monkeypatch.setattr("lit_bump.measure.measurement.measured_group", group)
     profiles = list(measure_parts(net, random_images(5), few(), PARTS, chunk=16))
     assert [profile.n_images for profile in profiles] == [2, 2, 1]
     assert [profile.context["chunk"] for profile in profiles] == [16, 16, 8]

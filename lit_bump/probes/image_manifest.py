@@ -1,0 +1,106 @@
+"""A manifest: which files a set is made of, so that somebody else can measure, and check, the same ones.
+
+Not in the paper. Plain JSON with names relative to the set's folder and SHA-256 of every file; it holds no image.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from lit_bump.errors import LitBumpError
+from lit_bump.probes.image_set import ImageSet
+from lit_bump.whole_file import whole_file
+
+FORMAT = 1
+_MOST_BYTES = 2**26  # of a manifest; one of a million files has as many
+
+
+def manifest(images: ImageSet) -> dict[str, Any]:
+    """Return what a set is made of.
+
+    Args:
+        images: the set.
+
+    Returns:
+        Plain values for JSON.
+
+    """
+    entries = [{"name": name, "sha256": digest} for name, digest in zip(images.names, images.digests, strict=True)]
+    facts = {"name": images.name, "source": images.source, "blur_sigma": images.blur_sigma, "digest": images.digest}
+    return {"format": FORMAT, **facts, "notes": list(images.notes), "images": entries}
+
+
+def save_manifest(images: ImageSet, path: Path) -> Path:
+    """Write the manifest of a set.
+
+    Args:
+        images: the set.
+        path: the file.
+
+    Returns:
+        The same path.
+
+    """
+    with whole_file(path) as partial:
+        partial.write_text(json.dumps(manifest(images), indent=1), encoding="utf-8")
+    return path
+
+
+def from_manifest(path: Path, root: Path | None = None) -> ImageSet:
+    """Make the set of a manifest from a folder, after a check that every file is there and the same.
+
+    Args:
+        path: the manifest.
+        root: folder that its names are relative to; the folder of the manifest where None.
+
+    Returns:
+        A set with the digest that the manifest names.
+
+    Raises:
+        LitBumpError: if it is no manifest, or files are missing, changed or outside of the folder.
+
+    """
+    described = _read(path)
+    folder = (root or path.parent).resolve()
+    files, missing, changed = [], [], []
+    for entry in described["images"]:
+        file = (folder / entry["name"]).resolve()
+        if not file.is_relative_to(folder):
+            raise LitBumpError(f"manifest {str(path)!r} names a file outside of its folder: {entry['name']!r}")
+        files.append(file)
+        if not file.is_file():
+            missing.append(entry["name"])
+        elif hashlib.sha256(file.read_bytes()).hexdigest() != entry["sha256"]:
+            changed.append(entry["name"])
+    for what, names in (("missing", missing), ("not the same", changed)):
+        if names:
+            shown = ", ".join(names[:3]) + (" ..." if len(names) > 3 else "")
+            raise LitBumpError(
+                f"{len(names)} of {len(files)} images of manifest {str(path)!r} are {what} in {str(folder)!r}: {shown}"
+            )
+    images = ImageSet.from_files(files, name=described["name"], root=folder, source=str(described.get("source", "")))
+    sigma = described.get("blur_sigma")
+    return images if sigma is None else images.blurred(float(sigma), name=images.name)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise LitBumpError(f"{str(path)!r} is no manifest of images: it is too large")
+        described = json.loads(path.read_text(encoding="utf-8"))
+        entries = described["images"]
+        sound = described["format"] == FORMAT and isinstance(described["name"], str) and entries
+        sound = sound and all(isinstance(e["name"], str) and isinstance(e["sha256"], str) for e in entries)
+    except OSError as error:
+        raise LitBumpError(f"no manifest {str(path)!r}: {error.strerror or error}") from error
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        if isinstance(error, LitBumpError):
+            raise
+        sound = False
+    if not sound:
+        raise LitBumpError(f"{str(path)!r} is no manifest of images (format {FORMAT}), as probe writes them")
+    found: dict[str, Any] = described
+    return found
