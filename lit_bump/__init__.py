@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from lit_bump.datamodules import PermutedLabelsCIFAR10DataModule as PermutedLabelsCIFAR10DataModule
     from lit_bump.datamodules import PermutedLabelsShapesDataModule as PermutedLabelsShapesDataModule
     from lit_bump.datamodules import ShapesDataModule as ShapesDataModule
+    from lit_bump.encoders import Encoder as Encoder
+    from lit_bump.encoders import load_encoder as load_encoder
     from lit_bump.errors import LitBumpError as LitBumpError
     from lit_bump.measure import Bump as Bump
     from lit_bump.measure import Formation as Formation
@@ -38,8 +40,13 @@ if TYPE_CHECKING:
     from lit_bump.networks import ResNet18 as ResNet18
     from lit_bump.networks import WideResNet28x10 as WideResNet28x10
     from lit_bump.networks import build_network as build_network
+    from lit_bump.probes import ImageSet as ImageSet
     from lit_bump.probes import ProbeSet as ProbeSet
+    from lit_bump.probes import image_set as image_set
     from lit_bump.probes import named_probe_set as named_probe_set
+    from lit_bump.probing import ProbeResult as ProbeResult
+    from lit_bump.probing import load_results as load_results
+    from lit_bump.probing import probe as probe
     from lit_bump.runs import SavedRun as SavedRun
     from lit_bump.runs import measure_run as measure_run
     from lit_bump.schedules import LogSteps as LogSteps
@@ -51,7 +58,9 @@ _PUBLIC = {
     "errors": ("LitBumpError",),
     "measure": ("Bump", "Formation", "Profile", "Protocol", "load_formation", "measure_profile", "paired_difference"),
     "networks": ("ResNet18", "VGG16", "WideResNet28x10", "build_network"),
-    "probes": ("ProbeSet", "named_probe_set"),
+    "probes": ("ImageSet", "ProbeSet", "image_set", "named_probe_set"),
+    "probing": ("ProbeResult", "load_results", "probe"),
+    "encoders": ("Encoder", "load_encoder"),
     "schedules": ("LogSteps",),
     "modules": ("AdversarialClassifierModule", "AdversarialMixin", "ClassifierModule"),
     "datamodules": (

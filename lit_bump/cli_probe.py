@@ -13,8 +13,9 @@ from typing import Any
 
 from lit_bump.cli_help import probe_page
 from lit_bump.cli_parser import PageParser
+from lit_bump.encoders import Preprocessing
 from lit_bump.errors import LitBumpError
-from lit_bump.probing import probe
+from lit_bump.probing import IncompleteProbeError, ProbeResult, probe
 
 
 def run_probe(arguments: Sequence[str]) -> None:
@@ -25,6 +26,7 @@ def run_probe(arguments: Sequence[str]) -> None:
 
     Raises:
         LitBumpError: for every error that the user can cure, with a message of one line.
+        IncompleteProbeError: if some profiles could not be measured, after the table of the others.
 
     """
     options = _parser().options(arguments)
@@ -35,18 +37,32 @@ def run_probe(arguments: Sequence[str]) -> None:
             raise LitBumpError(f"no {name} given; write: python -m lit_bump probe --encoder SPEC --images SPEC")
     if n_pairs is not None:
         options["protocol"] = _with_pairs(options["protocol"], n_pairs)
-    results = probe(encoders, images, **options)
-    if not results:  # another process than the first
+    try:
+        _show(probe(encoders, images, **options), Path(options["out"]), draw=draw)
+    except IncompleteProbeError as error:
+        _show(error.results, Path(options["out"]), draw=draw)
+        raise
+
+
+def _show(results: Sequence[ProbeResult], out: Path, *, draw: bool) -> None:
+    """Print what was measured, and how; nothing in another process than the first."""
+    if not results:
         return
     for encoder in {result.facts["spec"]: result.facts for result in results}.values():
         _say(f"{encoder['label']}: {encoder['source']}; {encoder['n_features']} features ({encoder['feature']})")
+        mean, std = encoder["mean"], encoder["std"]
+        normalised = f"; normalised with mean {_short(mean)}, std {_short(std)}" if mean else ""
+        _say(f"  images: {Preprocessing.from_dict(encoder['preprocessing'])}{normalised}")
         for note in encoder["notes"]:
+            _say(f"  {note}")
+    for name, source, notes in {r.images: _images(r) for r in results}.values():
+        _say(f"{name}: {source}")
+        for note in notes:
             _say(f"  {note}")
     from lit_bump.probing.probe_tables import print_table
 
     sys.stdout.flush()  # rich writes to the stream itself
     print_table(results)
-    out = Path(options["out"])
     written = [out / "profiles.csv", out / "summary.csv"]
     if draw:
         written += _figures(out)
@@ -63,6 +79,15 @@ def _figures(out: Path) -> list[Path]:
     from lit_bump.cli_probe_figures import overview
 
     return overview(out)
+
+
+def _images(result: ProbeResult) -> tuple[str, str, list[str]]:
+    facts = result.profile.context
+    return result.images, str(facts.get("images_source", "")), list(facts.get("images_notes", []))
+
+
+def _short(values: Sequence[float]) -> str:
+    return " ".join(f"{value:.4g}" for value in values)
 
 
 def _say(text: str) -> None:

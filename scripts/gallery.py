@@ -27,7 +27,8 @@ _SMALL = (
     "18", "10", "_t", "b0", "050", "_n",
 )  # fmt: skip
 _CANDIDATES = 5  # of a family, built without memory to find the one of the fewest parameters
-HEAD = "| family | model | parameters, M | images | features | seconds | max r | engine |\n|---|---|---|---|---|---|---|---|"
+_COLUMNS = ("family", "model", "parameters, M", "images", "features", "seconds", "max r", "engine")
+HEAD = f"| {' | '.join(_COLUMNS)} |\n{'|---' * len(_COLUMNS)}|"
 
 
 def families(only: str) -> Iterator[tuple[str, str, float]]:

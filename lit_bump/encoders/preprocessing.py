@@ -6,6 +6,7 @@ torchvision. On floating-point pixels, so that nothing is rounded to 8 bits agai
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -50,6 +51,20 @@ class Preprocessing:
         resized = functional.resize(image, [self.resize], InterpolationMode(self.interpolation), antialias=True)
         cropped: Tensor = functional.center_crop(resized, list(self.crop))
         return cropped.clamp(0, 1).float()  # bicubic overshoots
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Preprocessing:
+        """Return what ``to_dict`` described.
+
+        Args:
+            values: names and plain values.
+
+        Returns:
+            An equal preprocessing.
+
+        """
+        height, width = values["crop"]
+        return cls(int(values["resize"]), (int(height), int(width)), values["interpolation"])
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for records."""

@@ -91,7 +91,7 @@ def build(name: str, **options: Any) -> nn.Module:
         warnings.simplefilter("ignore", FutureWarning)  # how Inception and GoogLeNet start
         try:
             network: nn.Module = models.get_model(name, weights=None, **options)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, AssertionError) as error:
             raise LitBumpError(f"torchvision cannot build {name} with {options}: {error}") from error
     return network.eval()
 

@@ -160,10 +160,10 @@ def _tensor(storage: Any, offset: int, size: Any, stride: Any, *_rest: Any) -> T
     numel = 1
     for extent in size:
         numel *= int(extent)
-    if numel > storage.size():
-        raise ValueError(f"a tensor of {numel} elements in a storage of {storage.size()}")
-    rebuilt: Tensor = torch._utils._rebuild_tensor(storage, offset, size, stride)  # type: ignore[no-untyped-call]
-    return rebuilt
+    empty, held = torch.empty(0, dtype=storage.dtype), storage._untyped_storage
+    if numel * empty.element_size() > held.nbytes():
+        raise ValueError(f"a tensor of {numel} elements in a storage of {held.nbytes() // empty.element_size()}")
+    return empty.set_(held, offset, tuple(size), tuple(stride))
 
 
 def _parameter(data: Any, *_rest: Any) -> Any:

@@ -7,6 +7,7 @@ are done here instead.
 
 from __future__ import annotations
 
+import io
 import warnings
 from pathlib import Path
 
@@ -19,13 +20,13 @@ from torch import Tensor
 from lit_bump.errors import LitBumpError
 
 IMAGE_SUFFIXES = (".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
-# The kinds of image that are changed on the way to RGB, by Pillow's mode.
-CONVERTED = {
-    "1": "black and white", "L": "grey", "LA": "transparent, put on white", "La": "transparent, put on white",
-    "RGBA": "transparent, put on white", "RGBa": "transparent, put on white", "PA": "transparent, put on white",
-    "P": "of a palette", "CMYK": "CMYK", "YCbCr": "YCbCr", "LAB": "LAB", "HSV": "HSV",
-    "I": "16-bit grey", "I;16": "16-bit grey", "I;16B": "16-bit grey", "I;16L": "16-bit grey", "F": "grey of floats",
+# Modes of Pillow that are changed on the way to RGB, and what to call them.
+_CONVERTED = {
+    "1": "black and white", "L": "grey", "P": "of a palette", "CMYK": "CMYK", "YCbCr": "YCbCr", "LAB": "LAB",
+    "HSV": "HSV", "I": "16-bit grey", "I;16": "16-bit grey", "I;16B": "16-bit grey", "I;16L": "16-bit grey",
+    "F": "grey of floats",
 }  # fmt: skip
+_TRANSPARENT = ("RGBA", "LA", "PA", "RGBa", "La")
 # What Pillow raises for a broken file, and for one that unpacks to far more than its size.
 UNREADABLE = (OSError, SyntaxError, ValueError, Image.DecompressionBombError, Image.DecompressionBombWarning)
 
@@ -71,20 +72,21 @@ def read_image(path: Path, size: int | tuple[int, int] | None = None) -> Float32
         LitBumpError: if the file cannot be read as an image; the message names it.
 
     """
-    return read_image_of_mode(path, size)[0]
+    return read_image_and_kind(path, size=size)[0]
 
 
-def read_image_of_mode(
-    path: Path, size: int | tuple[int, int] | None = None
+def read_image_and_kind(
+    path: Path, *, data: bytes | None = None, size: int | tuple[int, int] | None = None
 ) -> tuple[Float32[Tensor, "3 height width"], str]:
     """Read one image file, and say what kind it was.
 
     Args:
         path: an image file.
+        data: its bytes, where they were read already.
         size: as for ``read_image``.
 
     Returns:
-        Pixels in [0, 1], axes (channel, height, width), and Pillow's mode.
+        Pixels in [0, 1], axes (channel, height, width); and in words what was converted, empty for plain RGB.
 
     Raises:
         LitBumpError: if the file cannot be read as an image, or unpacks to far more than its size; the message names
@@ -94,11 +96,9 @@ def read_image_of_mode(
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(path) as image:
-                mode: str = image.mode
-                return image_pixels(ImageOps.exif_transpose(image), size), mode
-    except LitBumpError:
-        raise
+            with Image.open(path if data is None else io.BytesIO(data)) as image:
+                kind = "transparent, put on white" if _is_transparent(image) else _CONVERTED.get(image.mode, "")
+                return image_pixels(ImageOps.exif_transpose(image), size), kind
     except UNREADABLE as error:
         reason = " ".join(str(error).split())
         raise LitBumpError(f"cannot read image {str(path)!r}: {reason}") from error
@@ -120,8 +120,9 @@ def image_pixels(image: Image.Image, size: int | tuple[int, int] | None = None) 
     """
     highest = 255.0
     if image.mode.startswith("I") or image.mode == "F":
-        highest = 65535.0
-        image = Image.fromarray(np.asarray(image).astype(np.float32))
+        values = np.asarray(image).astype(np.float32)
+        highest = _highest(values, of_floats=image.mode == "F")
+        image = Image.fromarray(values)
     else:
         image = _opaque(image)
     if size is not None:
@@ -135,6 +136,27 @@ def image_pixels(image: Image.Image, size: int | tuple[int, int] | None = None) 
     return torch.from_numpy(rgb)
 
 
+def _highest(values: np.ndarray, *, of_floats: bool) -> float:
+    """Return the value of white in an image of more than 8 bits.
+
+    Raises:
+        LitBumpError: if the range is none of the usual ones: to guess would change every number.
+
+    """
+    low, high = float(values.min()), float(values.max())
+    if of_floats and low >= 0 and high <= 1:
+        return 1.0
+    if not of_floats and low >= 0 and high <= 65535:
+        return 65535.0
+    raise LitBumpError(
+        f"its pixels run from {low:.3g} to {high:.3g}: give floats in [0, 1], or integers of 8 or 16 bits"
+    )
+
+
+def _is_transparent(image: Image.Image) -> bool:
+    return image.mode in _TRANSPARENT or "transparency" in image.info
+
+
 def _opaque(image: Image.Image) -> Image.Image:
     """Return an RGB image, transparent parts on white.
 
@@ -145,7 +167,7 @@ def _opaque(image: Image.Image) -> Image.Image:
         An image of mode RGB.
 
     """
-    if image.mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in image.info:
+    if _is_transparent(image):
         image = image.convert("RGBA")
         return Image.alpha_composite(Image.new("RGBA", image.size, "white"), image).convert("RGB")
     return image.convert("RGB")

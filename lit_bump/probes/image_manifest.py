@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,13 @@ def manifest(images: ImageSet) -> dict[str, Any]:
 
     """
     entries = [{"name": name, "sha256": digest} for name, digest in zip(images.names, images.digests, strict=True)]
-    facts = {"name": images.name, "source": images.source, "blur_sigma": images.blur_sigma, "digest": images.digest}
+    facts: dict[str, Any] = {
+        "name": images.name,
+        "source": images.source,
+        "blur_sigma": images.blur_sigma,
+        "digest": images.digest,
+    }
+    facts["of_files"] = all(isinstance(item, Path) for item in images.items)
     return {"format": FORMAT, **facts, "notes": list(images.notes), "images": entries}
 
 
@@ -75,15 +82,21 @@ def from_manifest(path: Path, root: Path | None = None) -> ImageSet:
             missing.append(entry["name"])
         elif hashlib.sha256(file.read_bytes()).hexdigest() != entry["sha256"]:
             changed.append(entry["name"])
-    for what, names in (("missing", missing), ("not the same", changed)):
-        if names:
-            shown = ", ".join(names[:3]) + (" ..." if len(names) > 3 else "")
-            raise LitBumpError(
-                f"{len(names)} of {len(files)} images of manifest {str(path)!r} are {what} in {str(folder)!r}: {shown}"
-            )
-    images = ImageSet.from_files(files, name=described["name"], root=folder, source=str(described.get("source", "")))
-    sigma = described.get("blur_sigma")
-    return images if sigma is None else images.blurred(float(sigma), name=images.name)
+    if described.get("of_files") is False:
+        raise LitBumpError(f"manifest {str(path)!r} is of images that were no files: name their data set again")
+    if problems := [_problem(what, names) for what, names in (("missing", missing), ("changed", changed)) if names]:
+        what = " and ".join(problems)
+        raise LitBumpError(f"manifest {str(path)!r} does not fit {str(folder)!r}: of {len(files)} images {what}")
+    source, sigma = str(described.get("source", "")), described.get("blur_sigma")
+    images = ImageSet.from_files(files, name=described["name"], root=folder, source=source)
+    images = replace(images, blur_sigma=None if sigma is None else float(sigma))
+    if images.digest != described.get("digest"):
+        raise LitBumpError(f"the images of manifest {str(path)!r} have another digest than it says")
+    return images
+
+
+def _problem(what: str, names: list[str]) -> str:
+    return f"{len(names)} {what} ({', '.join(names[:3])}{', ...' if len(names) > 3 else ''})"
 
 
 def _read(path: Path) -> dict[str, Any]:

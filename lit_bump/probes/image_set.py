@@ -21,7 +21,7 @@ from torch import Tensor
 
 from lit_bump.errors import LitBumpError
 from lit_bump.images.gaussian_blur import gaussian_blur
-from lit_bump.images.image_files import CONVERTED, read_image, read_image_of_mode
+from lit_bump.images.image_files import read_image, read_image_and_kind
 from lit_bump.probes.probe_set import NAME, ProbeSet, drawn_order, item_image, raw_pixels
 
 MOST_UNREADABLE = 0.1  # share of the files of a set
@@ -92,20 +92,21 @@ class ImageSet:
 
         """
         checked_name(name)
-        kept, digests, modes, failures = [], [], Counter[str](), []
+        kept, digests, kinds, failures = [], [], Counter[str](), []
         for file in files:
             try:
-                _, mode = read_image_of_mode(file)
-            except LitBumpError as error:
+                data = file.read_bytes()
+                _, kind = read_image_and_kind(file, data=data)
+            except (LitBumpError, OSError) as error:
                 failures.append(str(error))
                 continue
             kept.append(file)
-            digests.append(hashlib.sha256(file.read_bytes()).hexdigest())
-            modes[CONVERTED.get(mode, "")] += 1
+            digests.append(hashlib.sha256(data).hexdigest())
+            kinds[kind] += 1
         if not kept or len(failures) > MOST_UNREADABLE * len(files):
             first = f"; {failures[0]}" if failures else ""
             raise LitBumpError(f"image set {name!r}: {len(failures)} of {len(files)} files cannot be read{first}")
-        notes = [f"{n} of {len(kept)} images were {kind}, turned into RGB" for kind, n in sorted(modes.items()) if kind]
+        notes = [f"{n} of {len(kept)} images were {kind}, turned into RGB" for kind, n in sorted(kinds.items()) if kind]
         if failures:
             notes.append(f"{len(failures)} of {len(files)} files left out: {'; '.join(failures[:3])}")
         names = tuple(Path(os.path.relpath(file, root)).as_posix() for file in kept)
@@ -173,7 +174,7 @@ class ImageSet:
             A set of the same files.
 
         """
-        source = f"{self.source}, blur sigma {sigma:g} at {BLUR_SIDE} px"
+        source = f"{self.source}, blur sigma {sigma:g} at {BLUR_SIDE} px (bilinear)"
         return replace(self, name=checked_name(name), blur_sigma=float(sigma), source=source)
 
     def prepared(self, preprocessing: Callable[[Tensor], Tensor]) -> ProbeSet:

@@ -7,6 +7,7 @@ only where the user names one.
 from __future__ import annotations
 
 import importlib
+import os
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -62,6 +63,8 @@ def image_set(spec: str, *, data_dir: str | Path | None = None, seed: int = 0) -
 
     """
     where, options = _parsed(spec)
+    if not where:
+        raise LitBumpError(f"image set {spec!r} names nothing: give one of {', '.join(_KINDS)}, or a folder")
     kind, _, rest = where.partition(":")
     n = int(options["n"]) if "n" in options else None
     options_seed = int(options.get("seed", seed))
@@ -88,8 +91,10 @@ def _parsed(spec: str) -> tuple[str, dict[str, str]]:
     for name, value in options.items():
         if name not in _OPTIONS:
             raise LitBumpError(f"image set {spec!r} has no option {name!r}{nearest(name, _OPTIONS)}")
-        if name != "name" and not value.isdigit():
+        if name != "name" and not (value.isdigit() and len(value) < 10):
             raise LitBumpError(f"image set {spec!r}: {name} is {value!r}; give a whole number")
+        if name == "n" and int(value) < 1:
+            raise LitBumpError(f"image set {spec!r}: n is {value}; give at least 1")
     return where, options
 
 
@@ -115,15 +120,20 @@ def _files(where: str, n: int | None, seed: int) -> ImageSet:
         raise LitBumpError(f"the list {where!r} names no image")
     if n is not None:
         files = [files[i] for i in drawn_order(len(files), n, seed, f"list {where}")]
-    return ImageSet.from_files(files, name=name_of(path), root=path.parent, source=f"list {path.name}")
+    root = Path(os.path.commonpath([file.resolve().parent for file in files]))
+    return ImageSet.from_files(files, name=name_of(path), root=root, source=f"list {path.name}")
+
+
+def _many(n: int | None) -> int:
+    return 64 if n is None else n
 
 
 def _sized(base: str, n: int | None) -> str:
-    return f"{base}{64 if n is None else n}"
+    return f"{base}{_many(n)}"
 
 
 def _val(where: str, n: int | None, seed: int) -> ImageSet:
-    return one_a_class(Path(where), name=_sized("val", n), n=n or 64, seed=seed)
+    return one_a_class(Path(where), name=_sized("val", n), n=_many(n), seed=seed)
 
 
 def _blur(where: str, n: int | None, seed: int) -> ImageSet:
@@ -131,11 +141,11 @@ def _blur(where: str, n: int | None, seed: int) -> ImageSet:
 
 
 def _a(where: str, n: int | None, seed: int) -> ImageSet:
-    return drawn_images(Path(where), name=_sized("a", n), n=n or 64, seed=seed)
+    return drawn_images(Path(where), name=_sized("a", n), n=_many(n), seed=seed)
 
 
 def _o(where: str, n: int | None, seed: int) -> ImageSet:
-    return drawn_images(Path(where), name=_sized("o", n), n=n or 64, seed=seed)
+    return drawn_images(Path(where), name=_sized("o", n), n=_many(n), seed=seed)
 
 
 def _sd(where: str, n: int | None, seed: int) -> ImageSet:
@@ -143,7 +153,7 @@ def _sd(where: str, n: int | None, seed: int) -> ImageSet:
     classes = None
     if mark:
         classes = [Path(name).parts[0] for name in _val(validation, n, seed).names]
-    return one_a_class(Path(renders), name=_sized("sd", n), n=n or 64, seed=seed, classes=classes)
+    return one_a_class(Path(renders), name=_sized("sd", n), n=_many(n), seed=seed, classes=classes)
 
 
 def _manifest(where: str, n: int | None, seed: int) -> ImageSet:

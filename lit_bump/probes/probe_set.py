@@ -175,7 +175,7 @@ class ProbeSet:
         seed: int = 0,
         size: int | tuple[int, int] | None = None,
     ) -> ProbeSet:
-        """Read the PNG and JPEG files of a folder and of the folders in it, as RGB in [0, 1].
+        """Read the image files of a folder and of the folders in it, as RGB in [0, 1].
 
         Grey images get three equal channels, transparent ones a white ground, 16-bit grey keeps its depth, and a
         photograph is turned as its EXIF entry says.

@@ -20,6 +20,7 @@ from lit_bump.errors import LitBumpError
 from lit_bump.measure import Profile, Protocol, measure_parts
 from lit_bump.probes import ImageSet, ProbeSet
 from lit_bump.probing.results import profile_path, slug
+from lit_bump.whole_file import whole_file
 
 _SMALL = 128  # pixels: up to here a block is of 8 images, above of 4
 Block = tuple[int, int]
@@ -84,12 +85,13 @@ class ProbeCell:
         return [block for block in self.blocks() if not self._part(block).is_file()]
 
     def measure(
-        self, blocks: list[Block], *, chunk: int | None, progress: Callable[[int, int], None], device: Any
+        self, blocks: list[Block], *, rank: int, chunk: int | None, progress: Callable[[int, int], None], device: Any
     ) -> None:
         """Measure blocks, and keep each at once.
 
         Args:
             blocks: some of those that are missing.
+            rank: of this process.
             chunk: perturbed images a forward.
             progress: told (done, total) in perturbed images.
             device: where the encoder is.
@@ -98,11 +100,23 @@ class ProbeCell:
             LitBumpError: if images or encoder cannot be measured.
 
         """
+        self._failure(rank).unlink(missing_ok=True)
         probe: ProbeSet = self.images.prepared(self.encoder.preprocessing)
         images = probe.images.to(device)
         measured = measure_parts(self.encoder, images, self.protocol, blocks, chunk=chunk, progress=progress)
         for block, profile in zip(blocks, measured, strict=True):
             profile.save(self._part(block))
+
+    def fail(self, rank: int, reason: str) -> None:
+        """Keep the reason why a process could not measure its blocks, for the one that joins them.
+
+        Args:
+            rank: of the process.
+            reason: in one line.
+
+        """
+        with whole_file(self._failure(rank)) as partial:
+            partial.write_text(reason, encoding="utf-8")
 
     def join(self) -> Profile:
         """Join the blocks to the profile of the set, and remove them.
@@ -116,7 +130,8 @@ class ProbeCell:
         """
         if missing := self.missing():
             start, stop = missing[0]
-            raise LitBumpError(f"{self}: images {start} to {stop - 1} were not measured")
+            reasons = [file.read_text(encoding="utf-8") for file in sorted(self.parts.glob("failed_*.txt"))]
+            raise LitBumpError(reasons[0] if reasons else f"images {start} to {stop - 1} were not measured")
         profiles = [Profile.load(self._part(block)) for block in self.blocks()]
         joined = Profile.concatenate(profiles)
         facts = {
@@ -125,12 +140,18 @@ class ProbeCell:
             "encoder_facts": self.encoder.facts(),
             "probe": self.images.name,
             "images_source": self.images.source,
+            "images_digest": self.images.digest,
+            "images_notes": list(self.images.notes),
+            "device": "; ".join(dict.fromkeys(str(profile.context.get("device")) for profile in profiles)),
             "files": list(self.images.names),
         }
         joined = replace(joined, seconds=sum(profile.seconds for profile in profiles)).with_context(**facts)
         joined.save(self.path)
         shutil.rmtree(self.parts, ignore_errors=True)
         return joined
+
+    def _failure(self, rank: int) -> Path:
+        return self.parts / f"failed_{rank:05d}.txt"
 
     def _part(self, block: Block) -> Path:
         return self.parts / f"images_{block[0]:05d}-{block[1] - 1:05d}.npz"

@@ -26,6 +26,20 @@ from lit_bump.probing.probe_progress import ProbeProgress
 from lit_bump.probing.results import ProbeResult, is_probe_folder, load_results, slug, write_record
 
 
+class IncompleteProbeError(LitBumpError):
+    """Signal that some profiles could not be measured; the others are there.
+
+    Args:
+        message: names the first that could not be, and why.
+        results: of the others.
+
+    """
+
+    def __init__(self, message: str, results: list[ProbeResult]) -> None:
+        super().__init__(message)
+        self.results = results
+
+
 def probe(
     encoders: Sequence[str | Encoder],
     images: Sequence[str | ImageSet],
@@ -70,8 +84,8 @@ def probe(
         The results of these encoders and images, in their order; in the first process only.
 
     Raises:
-        LitBumpError: if an encoder or image set is wrong, before anything is measured; or, once all others are
-            measured, if one could not be.
+        LitBumpError: if an encoder or image set is wrong, before anything is measured.
+        IncompleteProbeError: if one could not be measured; all others are, and are its ``results``.
 
     """
     if not encoders or not images:
@@ -121,13 +135,16 @@ def _probe(
             try:
                 if blocks:
                     cell.encoder.to(fabric.device)
-                    cell.measure(blocks, chunk=chunk, progress=bar.within, device=fabric.device)
+                    cell.measure(
+                        blocks, rank=fabric.global_rank, chunk=chunk, progress=bar.within, device=fabric.device
+                    )
                 if fabric.world_size == 1:
                     cell.join()
-            except (LitBumpError, RuntimeError, OSError) as error:  # the other cells are worth their measurement
+            except Exception as error:  # an encoder may raise anything; the other cells are worth their measurement
                 kind = "" if isinstance(error, LitBumpError) else f"{type(error).__name__}: "
                 failures[str(cell)] = kind + " ".join(str(error).split())[:300]
                 sys.stderr.write(f"left out {cell}: {failures[str(cell)]}\n")
+                cell.fail(fabric.global_rank, failures[str(cell)])
             finally:
                 cell.encoder.to("cpu")
     fabric.barrier()
@@ -148,14 +165,20 @@ def _finish(
             cell.join()
         except LitBumpError as error:  # another process could not measure its blocks, and has said why
             failures[str(cell)] = str(error)
-    finished = [cell for cell in cells if cell.path.is_file() and str(cell) not in failures]
+    finished = [cell for cell in cells if str(cell) not in failures]
     if finished:
         write_tables(out, load_results(out))
     if failures:
         what, why = next(iter(failures.items()))
-        raise LitBumpError(f"{len(failures)} of {len(cells)} profiles could not be measured; {what}: {why}")
-    wanted = {(slug(cell.encoder.spec), cell.images.name) for cell in cells}
-    return [result for result in load_results(out) if (slug(str(result.facts["spec"])), result.images) in wanted]
+        text = f"{len(failures)} of {len(cells)} profiles could not be measured; {what}: {why}"
+        raise IncompleteProbeError(text, _results(out, finished))
+    return _results(out, finished)
+
+
+def _results(out: Path, cells: list[ProbeCell]) -> list[ProbeResult]:
+    wanted = {(cell.encoder.spec, cell.images.name) for cell in cells}
+    held = load_results(out) if cells else []
+    return [result for result in held if (result.facts.get("spec"), result.images) in wanted]
 
 
 def _fabric(accelerator: str, devices: int | str, num_nodes: int, strategy: str) -> Fabric:

@@ -46,7 +46,8 @@ def load_results(folder: str | os.PathLike[str]) -> list[ProbeResult]:
         folder: its ``--out``.
 
     Returns:
-        Results in the order of encoders, then image sets, in which they were first asked for.
+        Results in the order of encoders, then image sets, in which they were first asked for. A profile of other images
+        than those last measured under the name is left out.
 
     Raises:
         LitBumpError: if there is no such folder, or no finished profile in it.
@@ -57,8 +58,12 @@ def load_results(folder: str | os.PathLike[str]) -> list[ProbeResult]:
     for encoder in record["encoders"]:
         for images in record["images"]:
             path = profile_path(Path(folder), encoder["slug"], images["name"])
-            if path.is_file():
-                results.append(ProbeResult(encoder["label"], images["name"], Profile.load(path), encoder["facts"]))
+            if not path.is_file():
+                continue
+            profile = Profile.load(path)
+            if profile.context.get("images_digest") == images.get("digest"):  # else of other images under this name
+                facts = profile.context.get("encoder_facts", {})  # its own: the record may tell of newer weights
+                results.append(ProbeResult(facts.get("label", encoder["label"]), images["name"], profile, facts))
     if not results:
         raise LitBumpError(f"{str(folder)!r} holds no finished profile: run its probe command again, it goes on")
     return results

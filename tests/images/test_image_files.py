@@ -71,7 +71,7 @@ def test_files_are_found_below_in_the_order_of_their_paths(tmp_path: Path) -> No
 
 
 def test_folders_without_images_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(LitBumpError, match=r"no image in .*PNG and JPEG"):
+    with pytest.raises(LitBumpError, match=r"no image in .*\.jpeg, \.jpg, \.png"):
         image_files(tmp_path)
     with pytest.raises(LitBumpError, match=r"no folder .*nowhere"):
         image_files(tmp_path / "nowhere")
