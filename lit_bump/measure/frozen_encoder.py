@@ -191,7 +191,10 @@ class FrozenEncoder:
             result: Tensor = jvp(lambda x: features_of(self._run(x), len(images)), (points,), (direction,))[1]
             return result
 
-        return torch.vmap(tangent, in_dims=1, out_dims=1)(directions)
+        with warnings.catch_warnings():
+            # Of large maps torch takes views one product after the other, which costs nothing; all else is batched.
+            warnings.filterwarnings("ignore", message=r".*aten::as_strided_\.")
+            return torch.vmap(tangent, in_dims=1, out_dims=1)(directions)
 
     def _can_share_primal(self, image: Tensor, directions: Tensor) -> bool:
         plain = self.derivative(image, directions[:, 0])  # raises where there is no forward derivative at all
