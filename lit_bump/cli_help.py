@@ -232,6 +232,54 @@ examples:
 """
 
 
+def report_page(actions: Sequence[argparse.Action]) -> str:
+    """Return the help of ``report``.
+
+    Args:
+        actions: of its parser.
+
+    Returns:
+        The page.
+
+    """
+    return f"""usage: python -m lit_bump report RUN [RUN ...] [-o FILE]
+
+{RUN_COMMANDS["report"]}
+
+A RUN is a run's folder, or the folder of its versions (for the newest one). The page is that of TensorBoard's Bump tab,
+with all numbers inside: profiles by step, growth, map, export. It needs neither TensorBoard nor a network.
+
+options:
+{"".join(_option(action) for action in actions if action.option_strings and action.help != argparse.SUPPRESS)}
+examples:
+  python -m lit_bump report runs/quickstart runs/quickstart_randlabel -o report.html
+"""
+
+
+def watch_page(actions: Sequence[argparse.Action]) -> str:
+    """Return the help of ``watch``.
+
+    Args:
+        actions: of its parser.
+
+    Returns:
+        The page.
+
+    """
+    return f"""usage: python -m lit_bump watch RUN [--OPTION VALUE ...]
+
+{RUN_COMMANDS["watch"]}
+
+A RUN is a run's folder, or the folder of its versions (for the newest one), also one that is still empty. Ctrl-C ends.
+
+options:
+{"".join(_option(action) for action in actions if action.option_strings and action.help != argparse.SUPPRESS)}
+examples:
+  python -m lit_bump watch runs/quickstart
+  python -m lit_bump watch runs/quickstart --probe shapes32 --once true
+"""
+
+
 def probe_page(actions: Sequence[argparse.Action]) -> str:
     """Return the help of ``probe``.
 

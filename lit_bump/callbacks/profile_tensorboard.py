@@ -11,12 +11,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float32
 
 from lit_bump.callbacks.profile_scalars import FIGURE_TAG, LOG_STEP_TAG, TENSOR_TAG, log_step
 from lit_bump.measure import Profile
+from lit_bump.measure.bump import median_over_images
+
+Array = np.ndarray
 
 PLUGIN = "lit_bump"
-TENSOR_ROWS = ("log10_eta", "median", "q25", "q75", "n_kept")
+TENSOR_ROWS = ("log10_eta", "median", "q25", "q75", "n_kept", "low", "high", "response", "prediction", "bump")
+BUMP_ENTRIES = ("height", "log10_eta", "width_decades", "verdict", "onset_eta", "height_low", "height_high")
+VERDICTS = ("undefined", "none", "rising", "bump")  # their codes, as the tab knows them
+MOST_IMAGES = 64  # rows of single images: 64 of 17 rungs are 4 kB a step
 
 
 def tensorboard_writer(logger: Any) -> Any | None:
@@ -76,10 +83,9 @@ def write_tensor(writer: Any, label: str, step: int, profile: Profile) -> None:
 
 
 def tensor_summary(label: str, profile: Profile) -> Any:
-    """Return a profile as one tensor summary of float32, ``(5, rung)``.
+    """Return a profile as one tensor summary of float32, ``(row, rung)``.
 
-    The rows are log10 eta, median, lower and upper quartile, number of images kept: with the ladder inside, every step
-    reads correctly by itself. NaN where no image is kept.
+    The rows are those of ``profile_table``: with the ladder inside, every step reads correctly by itself.
 
     Args:
         label: of the probe set.
@@ -94,14 +100,46 @@ def tensor_summary(label: str, profile: Profile) -> Any:
     from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
     from tensorboard.compat.proto.types_pb2 import DT_FLOAT
 
-    rows = (np.log10(profile.etas), profile.median(), *profile.quantiles([0.25, 0.75]), profile.n_kept())
-    table = np.stack(rows).astype("<f4")
+    table = profile_table(profile)
     shape = TensorShapeProto(dim=[TensorShapeProto.Dim(size=size) for size in table.shape])
     tensor = TensorProto(dtype=DT_FLOAT, tensor_shape=shape, tensor_content=table.tobytes())
-    content = json.dumps({"version": 1, "probe": label, "rows": TENSOR_ROWS}).encode()
+    content = json.dumps({"version": 2, "probe": label, "rows": TENSOR_ROWS, "bump": BUMP_ENTRIES}).encode()
     plugin = SummaryMetadata.PluginData(plugin_name=PLUGIN, content=content)
     metadata = SummaryMetadata(plugin_data=plugin, data_class=DATA_CLASS_TENSOR)
     return Summary(value=[Summary.Value(tag=TENSOR_TAG.format(label), metadata=metadata, tensor=tensor)])
+
+
+def profile_table(profile: Profile) -> Float32[Array, "row rung"]:
+    """Return a profile as a table: the rows of ``TENSOR_ROWS``, then the ratio of each image.
+
+    Log10 eta; median, lower and upper quartile of the ratio; number of images kept; the median's 90 % interval; medians
+    of the response and of what is predicted for it, eta^2 tr G / d; the bump (``BUMP_ENTRIES``, the rest NaN).
+
+    Args:
+        profile: the profile.
+
+    Returns:
+        NaN where no image is kept.
+
+    """
+    bump = profile.bump()
+    facts = (bump.height, bump.log10_eta, bump.width_decades, float(VERDICTS.index(str(bump.verdict))), bump.onset_eta)
+    entries = np.full(max(len(profile.etas), len(BUMP_ENTRIES)), np.nan)
+    entries[: len(BUMP_ENTRIES)] = (*facts, *bump.height_interval)
+    known = profile.prediction[np.isfinite(profile.prediction)]
+    expected = profile.etas**2 * (np.median(known) if known.size else np.nan)
+    rows = (
+        np.log10(profile.etas),
+        profile.median(),
+        *profile.quantiles([0.25, 0.75]),
+        profile.n_kept(),
+        *profile.median_interval(),
+        median_over_images(profile.response),
+        expected,
+        entries[: len(profile.etas)],
+        *profile.ratio[:MOST_IMAGES],
+    )
+    return np.stack(rows).astype("<f4")
 
 
 def write_hparam_metrics(writer: Any, hparams: Mapping[str, Any], tags: Sequence[str]) -> None:

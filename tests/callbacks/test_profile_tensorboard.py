@@ -13,6 +13,7 @@ from tensorboard.util import tensor_util
 from torch.utils.tensorboard import SummaryWriter
 
 from lit_bump.callbacks.profile_tensorboard import (
+    TENSOR_ROWS,
     tensor_summary,
     tensorboard_writer,
     write_hparam_metrics,
@@ -30,17 +31,19 @@ def test_the_tensor_comes_back_exactly(tmp_path: Path) -> None:
     table = tensor_util.make_ndarray(event.tensor_proto)
     assert event.step == 400
     assert table.dtype == np.float32
-    rows = (np.log10(profile.etas), profile.median(), *profile.quantiles([0.25, 0.75]), profile.n_kept())
-    np.testing.assert_array_equal(table, np.stack(rows).astype(np.float32))
+    rows = [np.log10(profile.etas), profile.median(), *profile.quantiles([0.25, 0.75]), profile.n_kept()]
+    rows += [*profile.median_interval()]
+    np.testing.assert_array_equal(table[:7], np.stack(rows).astype(np.float32))
+    np.testing.assert_array_equal(table[len(TENSOR_ROWS) :], profile.ratio.astype(np.float32))
     metadata = events.SummaryMetadata("bump/tensor/p")
     assert metadata.plugin_data.plugin_name == "lit_bump"
-    assert json.loads(metadata.plugin_data.content)["rows"] == ["log10_eta", "median", "q25", "q75", "n_kept"]
+    assert json.loads(metadata.plugin_data.content)["rows"] == list(TENSOR_ROWS)
     assert metadata.data_class == 2  # DATA_CLASS_TENSOR
     assert len(list(tmp_path.iterdir())) == 1
 
 
 def test_a_summary_is_small() -> None:
-    assert tensor_summary("cifar32", drawn_profile()).ByteSize() < 700
+    assert tensor_summary("cifar32", drawn_profile()).ByteSize() < 1500  # six images
 
 
 def test_nested_hyper_parameters_are_written_flat(tmp_path: Path) -> None:
