@@ -17,6 +17,7 @@ from lit_bump.measure import Profile
 from lit_bump.probing import ProbeResult, load_results
 
 _RANDOM = " (random)"
+_LONG = 24  # signs of a label that fit above a panel of a fifth of the page
 _MAIN_SETS = ("val64", "demo", "cifar32", "shapes32")  # the paper reports val64 unless stated otherwise
 
 
@@ -193,15 +194,19 @@ def _grid(stem: str, results: Sequence[ProbeResult], images: str | None, look: L
     for encoder in encoders:
         for name in sets:
             profile = held.get((encoder, name))
-            panels[f"{encoder}\n{name}"] = {} if profile is None else {"median": profile}
-    columns = None if 1 in (len(encoders), len(sets)) else min(len(sets), 5)
-    return [
-        Drawing(
-            stem,
-            profile_panels(panels, per_image=look.per_image, band=look.band, columns=columns),
-            tuple(_notes(chosen)),
-        )
-    ]
+            panels[f"{_title(encoder)}\n{name}"] = {} if profile is None else {"median": profile}
+    columns = None if 1 in (len(encoders), len(sets)) else len(sets)  # a row an encoder, as in the paper
+    figure = profile_panels(panels, per_image=look.per_image, band=look.band, columns=columns)
+    return [Drawing(stem, figure, tuple(_notes(chosen)))]
+
+
+def _title(encoder: str) -> str:
+    """Return a label that fits above a small panel: a long one is broken before its tag, or in the middle."""
+    if len(encoder) <= _LONG:
+        return encoder
+    places = [i for i, sign in enumerate(encoder) if sign in "._- (" and 0 < i < len(encoder) - 1]
+    middle = min(places, key=lambda i: abs(i - len(encoder) / 2), default=len(encoder) // 2)
+    return f"{encoder[:middle]}\n{encoder[middle:].strip()}"
 
 
 def _curves(results: Sequence[ProbeResult]) -> dict[str, Curve]:

@@ -20,7 +20,7 @@ import torch
 from lit_bump.encoders import load_encoder
 from lit_bump.errors import LitBumpError
 from lit_bump.images import draw_shapes
-from lit_bump.measure import Protocol, measure_profile
+from lit_bump.measure import Profile, Protocol, measure_profile
 
 _SMALL = (
     "test_", "atto", "femto", "pico", "nano", "xxt", "xxs", "xs", "zepto", "tiny", "mini", "small", "lite", "_s", "_0",
@@ -107,6 +107,11 @@ def measured_row(family: str, name: str, millions: float, seconds: int) -> str:
         )
         return "| " + " | ".join(map(str, (*cells, profile.context["engine"]))) + " |"
     return f"| {family} | {name} | {millions:.1f} | - | - | - | - | {reason.replace('|', '/')} |"
+
+
+def _height(profile: Profile) -> str:
+    bump = profile.bump()
+    return "undefined" if bump.verdict == "undefined" else f"{bump.height:.3g}"
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from lightning.pytorch import Trainer
-from lightning.pytorch.utilities import rank_zero_warn
+from lightning.pytorch.utilities import rank_zero_info, rank_zero_warn
 
 from lit_bump.callbacks.formation_table import Row
 from lit_bump.callbacks.profile_scalars import FIGURE_TAG, log_step, scalars
@@ -26,6 +26,8 @@ from lit_bump.callbacks.profile_tensorboard import (
     write_tensor,
 )
 from lit_bump.measure import Profile
+
+TAB_ADDRESS = "http://localhost:6006/#lit_bump"  # where TensorBoard shows the tab, unless told otherwise
 
 
 def shows_images(logger: Any) -> bool:
@@ -47,6 +49,7 @@ class ProfileLog:
     def __init__(self) -> None:
         self._waiting: list[tuple[int, dict[str, float], dict[str, np.ndarray]]] = []
         self._warned: set[str] = set()
+        self._has_said_where = False
 
     @property
     def has_waiting(self) -> bool:
@@ -87,6 +90,7 @@ class ProfileLog:
                 for label, profile in profiles.items():
                     write_tensor(writer, label, step, profile)
                 writer.flush()
+                self._say_where(logger)
 
     def deliver(self, trainer: Trainer) -> None:
         """Give the other loggers what waits for them, at the step that Lightning itself would give now.
@@ -146,6 +150,13 @@ class ProfileLog:
                         if log_step(row["step"]) > step:
                             write_log_step(writer, row["probe"], row["step"], row["max_r"])
                     writer.flush()
+
+    def _say_where(self, logger: Any) -> None:
+        """Tell once where the formation can be watched."""
+        if not self._has_said_where:
+            self._has_said_where = True
+            folder = getattr(logger, "root_dir", None) or getattr(logger, "save_dir", None) or "."
+            rank_zero_info(f"Watch the bump form: tensorboard --logdir {folder}, then {TAB_ADDRESS}")
 
     @contextmanager
     def _forgiving(self, logger: Any) -> Iterator[None]:

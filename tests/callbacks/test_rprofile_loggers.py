@@ -113,6 +113,14 @@ def test_csv_and_tensorboard_side_by_side_and_files_with_the_first(tmp_path: Pat
     assert [row["step"] for row in rows if row["bump/max_r/p"]] == ["0", "1", "2"]
 
 
+def test_the_first_measurement_says_where_it_can_be_watched(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO"):
+        tiny_trainer(tmp_path, tiny_callback(), logger=TensorBoardLogger(tmp_path / "tb")).fit(TinyModule())
+    said = [record.message for record in caplog.records if "#lit_bump" in record.message]
+    assert len(said) == 1
+    assert str(tmp_path / "tb") in said[0]
+
+
 def test_tags_in_tensorboard(tmp_path: Path) -> None:
     logger = TensorBoardLogger(tmp_path)
     trainer = tiny_trainer(
