@@ -1,5 +1,5 @@
 // The page: asks for numbers, keeps the choices, and draws.
-import {runColours} from "./colours.js";
+import {runColours, stepColour} from "./colours.js";
 import {choice, runList, StepSlider, tick} from "./controls.js";
 import {element, emptied} from "./dom.js";
 import {saveCsv, savePng, saveSvg} from "./exporting.js";
@@ -229,23 +229,24 @@ class Page {
     const mapHeight = 300;
     const limits = mapLimits(held.flatMap((one) => one.points));
     const missing = getComputedStyle(document.documentElement).getPropertyValue("--missing") || "#c6ccd3";
-    const map = mapPlot({
-      points, limits, step, last, width: wide, height: mapHeight, title: "formation: step by η", missing: missing.trim(),
-    });
     const corner = state.get("parts") && detail
       ? partsPlot({detail, colour: colours.get(run), width: slim, height: mapHeight, title: `step ${stepText(detail.step)}: response and prediction`})
       : null;
+    const map = mapPlot({
+      points, limits, step, last, width: corner ? wide : space, height: mapHeight, title: "formation: step by η",
+      missing: missing.trim(),
+    });
     emptied(this.plots).append(this.verdictOf(run, point), element("div", {class: "grid2"},
       element("div", {class: "card profiles"}, this.profileSvg, compares ? null : this.stepKey(last)),
-      element("div", {class: "card growth"}, ...growth), element("div", {class: "card"}, map),
-      element("div", {class: "card"}, corner)));
+      element("div", {class: "card growth"}, ...growth), element("div", {class: corner ? "card" : "card whole"}, map),
+      corner ? element("div", {class: "card"}, corner) : null));
   }
 
   stepKey(last) {
     const ramp = element("canvas", {class: "ramp", width: 120, height: 8, "aria-hidden": "true"});
     const pen = ramp.getContext("2d");
     const stops = pen.createLinearGradient(0, 0, 120, 0);
-    ["#fde725", "#7ad151", "#22a884", "#2a788e", "#414487", "#481e66"].forEach((colour, i) => stops.addColorStop(i / 5, colour));
+    for (let i = 0; i <= 10; i += 1) stops.addColorStop(i / 10, stepColour(i / 10));
     pen.fillStyle = stops;
     pen.fillRect(0, 0, 120, 8);
     return element("div", {class: "key"}, "step 0", ramp, `${stepText(last)} (log); newest bold, × no image kept`);

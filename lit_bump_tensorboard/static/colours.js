@@ -35,7 +35,9 @@ function between(stops, share) {
 }
 
 export function stepColour(share) {
-  return `rgb(${between(STEP_STOPS, share).join(",")})`;
+  // Lighter on a dark page, where the late steps would drown.
+  const white = document.documentElement.dataset.theme === "dark" ? 0.35 : 0;
+  return `rgb(${between(STEP_STOPS, share).map((part) => Math.round(part + (255 - part) * white)).join(",")})`;
 }
 
 export function ratioColour(logRatio, low, high) {

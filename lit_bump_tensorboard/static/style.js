@@ -26,7 +26,7 @@ export function styleText() {
 .lit-bump .slider input{flex:1;min-width:80px;accent-color:var(--accent)}
 .lit-bump .slider output{min-width:86px;text-align:right}
 .lit-bump .grid2{display:grid;grid-template-columns:minmax(0,3fr) minmax(0,2fr);gap:16px}
-.lit-bump .card{min-width:0}
+.lit-bump .card{min-width:0}.lit-bump .card.whole{grid-column:1/-1}
 .lit-bump .status{color:var(--soft);font-size:12px}.lit-bump .status.bad{color:#c4432b}
 .lit-bump .verdict{margin:0 0 6px;color:var(--soft)}.lit-bump .verdict b{color:var(--ink);font-weight:600}
 .lit-bump .empty{max-width:560px;margin:12vh auto;grid-column:1/-1}.lit-bump .empty code{display:block;background:var(--faint);padding:8px 10px;border-radius:4px;margin:6px 0 14px}
