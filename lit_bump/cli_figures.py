@@ -82,6 +82,7 @@ def _drawings(
     """
     from lit_bump.cli_figure_choice import DRAWINGS
     from lit_bump.cli_probe_figures import PROBE_DRAWINGS, results_of_runs
+    from lit_bump.probing.results import distinct
 
     possible = [*(FIGURES if runs else ()), *(PROBE_FIGURES if results else ())]
     drawings: list[Drawing] = []
@@ -93,7 +94,7 @@ def _drawings(
                 drawings += DRAWINGS[name](runs, probe, look)
             else:
                 of_runs = results_of_runs(runs) if name == "compare" else []
-                drawings += PROBE_DRAWINGS[name]([*results, *of_runs], probe, look)
+                drawings += PROBE_DRAWINGS[name](distinct([*results, *of_runs]), probe, look)
         except LitBumpError as error:
             if ALL not in wanted:
                 raise LitBumpError(f"figure {name}: {error}") from error

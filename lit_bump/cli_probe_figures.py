@@ -260,4 +260,8 @@ def _notes(results: Sequence[ProbeResult]) -> list[str]:
     protocols = {
         (p.estimator, p.target_se, p.n_pairs, p.n_jvp) for p in (result.profile.protocol for result in results)
     }
-    return ["its profiles were measured under different protocols"] if len(protocols) > 1 else []
+    notes = ["its profiles were measured under different protocols"] if len(protocols) > 1 else []
+    thinned = [result.encoder for result in results if (result.profile.n_kept() < result.profile.n_images).any()]
+    if thinned:
+        notes.append(f"not all images are kept on every rung by {', '.join(dict.fromkeys(thinned))}: see the grids")
+    return notes

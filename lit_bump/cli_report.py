@@ -6,6 +6,7 @@ Paper: fig. 1c. Reads profiles; measures nothing. The file opens in any browser,
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -40,9 +41,11 @@ def run_report(arguments: Sequence[str]) -> Path:
 
     runs = {run.log_dir.resolve(): run for run in map(SavedRun.find, options["runs"])}
     formations = {}
+    names = Counter(run.name for run in runs.values())
     for run in runs.values():
+        name = run.name if names[run.name] == 1 else str(run.log_dir)  # two of one name are told apart by their place
         try:
-            formations[run.name] = run.formations()
+            formations[name] = run.formations()
         except FileNotFoundError:
             sys.stderr.write(f"left out {run.log_dir}: it holds no profiles\n")
     if not formations:

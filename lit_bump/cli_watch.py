@@ -43,7 +43,7 @@ def run_watch(arguments: Sequence[str]) -> None:
     parser.add_argument("run", nargs="?", type=str, metavar="RUN")
     parser.add_argument("--probe", type=str, help="Probe set to draw; the first where none is named.")
     parser.add_argument("--every", type=float, default=2.0, help="Seconds between two looks.")
-    parser.add_argument("--once", type=bool, default=False, help="Print once, and end.")
+    parser.add_argument("--once", type=bool, nargs="?", const=True, default=False, help="Print once, and end.")
     options = parser.options(arguments)
     if options["run"] is None:
         raise LitBumpError("no run given; name its folder, such as runs/quickstart (see python -m lit_bump watch -h)")

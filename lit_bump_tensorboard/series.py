@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import math
+import threading
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -31,6 +33,7 @@ class Point:
         wall_time: when it was written, seconds.
         rows: by name, each a value a rung; NaN where undefined.
         images: ratio of every image and rung; may be empty.
+        arrived: when it was first read, as the reader counts; 0 where nobody asks for what is new.
 
     """
 
@@ -38,24 +41,27 @@ class Point:
     wall_time: float
     rows: Mapping[str, np.ndarray]
     images: np.ndarray
+    arrived: float = 0.0
 
     @cached_property
     def ladder(self) -> tuple[float | None, ...]:
         """Log10 eta as a page takes it."""
-        return tuple(plain(self.rows["log10_eta"]))
+        return _ladder(self.rows["log10_eta"].tobytes())
 
     @cached_property
     def shown(self) -> dict[str, Any]:
         """What the page draws of every point, without its ladder; made once, asked for by every page that opens."""
         height, place, verdict = _bump(self)
+        median, kept = self.rows["median"], self.rows["n_kept"]
+        numbers = plain(np.concatenate([median, kept, [height, place, _entry(self, 2)]]))  # at once: calls are dear
         return {
             "step": self.step,
             "wall_time": self.wall_time,
-            "median": plain(self.rows["median"]),
-            "n_kept": plain(self.rows["n_kept"]),
-            "height": plain([height])[0],
-            "log10_peak_eta": plain([place])[0],
-            "width": plain([_entry(self, 2)])[0],
+            "median": numbers[: len(median)],
+            "n_kept": numbers[len(median) : -3],
+            "height": numbers[-3],
+            "log10_peak_eta": numbers[-2],
+            "width": numbers[-1],
             "verdict": verdict,
         }
 
@@ -104,7 +110,7 @@ def point_of(step: int, wall_time: float, table: np.ndarray, names: list[str]) -
     ladder = rows.get("log10_eta")
     if ladder is None or not np.isfinite(ladder).all() or (np.diff(ladder) <= 0).any():
         raise ValueError("its ladder does not increase")
-    return Point(step, wall_time, rows, table[len(names) :])
+    return Point(step, wall_time if math.isfinite(wall_time) else 0.0, rows, table[len(names) :])
 
 
 def row_names(content: bytes) -> tuple[list[str], str]:
@@ -121,7 +127,7 @@ def row_names(content: bytes) -> tuple[list[str], str]:
         said = json.loads(content.decode())
         names = [str(name) for name in said.get("rows", FIRST_ROWS)]
         probe = str(said.get("probe", ""))
-    except (ValueError, AttributeError, TypeError, UnicodeDecodeError):
+    except (ValueError, AttributeError, TypeError, RecursionError):
         return list(FIRST_ROWS), ""
     return (names if tuple(names[:5]) == FIRST_ROWS else list(FIRST_ROWS)), probe
 
@@ -131,7 +137,7 @@ def described(series: Iterable[Series], since: float = 0.0) -> dict[str, Any]:
 
     Args:
         series: in the order to show.
-        since: wall time; older points are left out, their steps are not.
+        since: ``now`` of an earlier answer: points that were in it are left out, their steps are not; 0 for all.
 
     Returns:
         Plain values, None where undefined.
@@ -142,8 +148,8 @@ def described(series: Iterable[Series], since: float = 0.0) -> dict[str, Any]:
     for one in series:
         points = []
         for point in (one.points[step] for step in sorted(one.points)):
-            newest = max(newest, point.wall_time)
-            if point.wall_time <= since:
+            newest = max(newest, point.arrived)
+            if since and point.arrived <= since:
                 continue
             points.append({**point.shown, "ladder": ladders.setdefault(point.ladder, len(ladders))})
         facts = {"run": one.run, "tag": one.tag, "probe": one.probe or one.tag, "error": one.error or None}
@@ -187,10 +193,16 @@ def plain(values: Any) -> list[float | None]:
     """
     array = np.asarray(values, dtype=np.float64)
     finite = np.isfinite(array)
-    safe = np.where(finite & (array != 0), array, 1.0)
+    tiny = np.abs(array) < 1e-290  # zero, and what the scale below would make infinite
+    safe = np.where(finite & ~tiny, array, 1.0)
     scale = 10.0 ** (8 - np.floor(np.log10(np.abs(safe))))
-    rounded = np.where(array == 0, 0.0, np.round(safe * scale) / scale)
+    rounded = np.where(tiny, 0.0, np.round(safe * scale) / scale)
     return [value if keep else None for value, keep in zip(rounded.tolist(), finite.tolist(), strict=True)]
+
+
+@lru_cache(maxsize=256)
+def _ladder(content: bytes) -> tuple[float | None, ...]:
+    return tuple(plain(np.frombuffer(content, dtype=np.float64)))
 
 
 def _entry(point: Point, place: int) -> float:
@@ -227,20 +239,25 @@ class SeriesReader:
     def __init__(self, provider: Any) -> None:
         self._provider = provider
         self._held: dict[tuple[str, str, str], tuple[tuple[Any, ...], Series]] = {}
+        self._lock = threading.Lock()  # else a page could miss what another page's request is reading
+        self._clock = 0.0
 
     def changes(self, context: Any, experiment: str, since: float) -> dict[str, Any]:
-        """Return all series, and their points that are newer than a time.
+        """Return all series, and the points that were read after an earlier answer.
+
+        When a point was written does not tell: TensorBoard reads runs one after another, old ones last at times.
 
         Args:
             context: of the request.
             experiment: likewise.
-            since: wall time in seconds; 0 for everything.
+            since: ``now`` of the earlier answer; 0 for everything. It outlives a restart of the server.
 
         Returns:
             As ``described``.
 
         """
-        return described(self._series(context, experiment), since)
+        with self._lock:
+            return described(self._series(context, experiment), since)
 
     def detail(self, context: Any, experiment: str, run: str, tag: str, step: int) -> dict[str, Any] | None:
         """Return all that is known of one point.
@@ -256,7 +273,9 @@ class SeriesReader:
             As ``detailed``.
 
         """
-        for one in self._series(context, experiment):
+        with self._lock:
+            found = self._series(context, experiment)
+        for one in found:
             if (one.run, one.tag) == (run, tag):
                 return detailed(one, step)
         return None
@@ -274,10 +293,23 @@ class SeriesReader:
         if stale:
             for run, tag, data in self._read(context, experiment, stale):
                 names, probe = row_names(marks[run, tag][2])
-                self._held[experiment, run, tag] = (marks[run, tag], _series_of(run, tag, probe, data, names))
+                one = _series_of(run, tag, probe, data, names)
+                before = self._held.get((experiment, run, tag))
+                self._mark_arrivals(one, before[1].points if before is not None else {})
+                mark = () if isinstance(data, Exception) else marks[run, tag]  # a fault may pass: it is read again
+                self._held[experiment, run, tag] = (mark, one)
+        for key in [key for key in self._held if key[0] == experiment and key[1:] not in marks]:
+            del self._held[key]  # should it come back, all its points are new
         return [
             self._held[experiment, run, tag][1] for run, tag in sorted(marks) if (experiment, run, tag) in self._held
         ]
+
+    def _mark_arrivals(self, one: Series, before: Mapping[int, Point]) -> None:
+        """Say of each point when it was first read; one that was written again counts as new."""
+        self._clock = max(time.time(), self._clock + 1e-5)
+        for step, point in one.points.items():
+            old = before.get(step)
+            point.arrived = old.arrived if old is not None and old.wall_time == point.wall_time else self._clock
 
     def _read(self, context: Any, experiment: str, wanted: dict[str, list[str]]) -> Iterable[tuple[str, str, Any]]:
         """Yield the data of each series, or the error that reading it raises."""

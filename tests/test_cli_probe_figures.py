@@ -113,3 +113,12 @@ def test_the_command_draws_what_the_folder_allows(tmp_path: Path, capfd: pytest.
 def test_probe_draws_an_overview(tmp_path: Path) -> None:
     written = overview(folder_of(TRAINED + RANDOM, tmp_path))
     assert [path.stem for path in written] == ["compare_val64", "compare_a64", "figure_3", "figure_4"]
+
+
+def test_two_encoders_of_one_label_are_told_apart() -> None:
+    from lit_bump.probing.results import distinct
+
+    two = [result("resnet50", spec=f"torchvision:resnet50:V{n}") for n in (1, 2)]
+    assert [one.encoder for one in distinct(two)] == ["torchvision:resnet50:V1", "torchvision:resnet50:V2"]
+    again = distinct([result("resnet50"), result("resnet50")])  # of two folders
+    assert [one.encoder for one in again] == ["resnet50", "resnet50 (2)"]

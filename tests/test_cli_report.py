@@ -58,6 +58,14 @@ def test_errors_are_one_line(arguments: list[str], says: str, capfd: pytest.Capt
     assert "Traceback" not in error
 
 
+def test_runs_of_one_name_are_both_there(tmp_path: Path) -> None:
+    runs = [run_of(tmp_path / place / "run" / "version_0", height) for place, height in (("a", 1.0), ("b", 5.0))]
+    out = tmp_path / "report.html"
+    assert main(["report", *map(str, runs), "-o", str(out)]) == 0
+    data = json.loads(re.findall(r'id="lit-bump-data">(.*?)</script>', out.read_text(encoding="utf-8"), re.DOTALL)[0])
+    assert [one["run"] for one in data["changes"]["series"]] == [str(run) for run in runs]
+
+
 def test_a_run_without_profiles_is_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "config.yaml").write_text("{}\n")
     assert main(["report", str(tmp_path)]) == 2

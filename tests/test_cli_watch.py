@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -38,6 +39,11 @@ def test_the_growth_of_the_bump_is_shown(tmp_path: Path, capfd: pytest.CaptureFi
         "bump",
         "bump",
     ]
+
+
+def test_once_needs_no_value(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["watch", str(tmp_path), "--once"]) == 0
+    assert "no profiles yet" in capfd.readouterr().out.replace("\n", "")
 
 
 def test_an_empty_folder_says_what_to_do(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -82,14 +88,26 @@ def test_an_interrupt_ends_it_quietly_while_new_steps_appear(tmp_path: Path) -> 
     drawn_profile(0.0).save(step_file(tmp_path, "shapes8", 0))
     command = [sys.executable, "-m", "lit_bump", "watch", str(tmp_path), "--every", "0.2"]
     environment = {**os.environ, "FORCE_COLOR": "1", "COLUMNS": "100"}
+    said: list[str] = []
+
+    def sees(words: str) -> None:
+        end = time.monotonic() + 60
+        while words not in "".join(said) and time.monotonic() < end:
+            time.sleep(0.1)
+        assert words in "".join(said)
+
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
     ) as process:
-        time.sleep(5)
+        out, error = process.stdout, process.stderr
+        assert out is not None
+        assert error is not None
+        reader = threading.Thread(target=lambda: said.extend(iter(lambda: out.read(64), "")))
+        reader.start()
+        sees("step 0")
         drawn_profile(6.0, step=17).save(step_file(tmp_path, "shapes8", 17))
-        time.sleep(2)
+        sees("step 17")
         process.send_signal(signal.SIGINT)
-        said, error = process.communicate(timeout=20)
-    assert process.returncode == 0, error
-    assert "step 17" in said
-    assert "Traceback" not in error
+        assert process.wait(timeout=30) == 0
+        reader.join()
+        assert "Traceback" not in error.read()

@@ -6,6 +6,7 @@ gives it, and never a second time.
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import sys
 from collections.abc import Mapping
@@ -71,7 +72,14 @@ def load_imported(spec: EncoderSpec) -> LoadedNetwork:
         Preprocessing(resize, (side, side), described.get("interpolation", "bilinear")),
         None if mean is None else tuple(map(float, mean)), None if std is None else tuple(map(float, std)),
         f"function {spec.name}", spec.name.rsplit(".", 1)[-1], (f"normalisation {chosen}",),
+        {"code_digest": _code_digest(spec.name)},
     )  # fmt: skip
+
+
+def _code_digest(path: str) -> str:
+    """Return SHA-256 of the file that holds the function; empty where there is no file."""
+    file = getattr(sys.modules.get(path.rpartition(".")[0]), "__file__", None)
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file and Path(file).is_file() else ""
 
 
 def _called(path: str) -> Any:

@@ -12,14 +12,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from lit_bump.figures.curve_style import MARKERS, OKABE_ITO, PRINT_FONT_SIZE
 from lit_bump.figures.median_band import Band, median_band
 from lit_bump.figures.panel_grid import finish_panels, legend_above, panel_grid
+from lit_bump.measure.bump import CONFIDENCE
 from lit_bump.measure.profile import Profile
 
 
@@ -84,14 +87,21 @@ def comparison_figure(curves: Mapping[str, Curve], *, band: Band = "none", per_p
         [axes], [""], np.concatenate(places).tolist(), np.concatenate(ratios).tolist(), label="median ratio r"
     )
     _name_axes(axes, curves, per_pixel=per_pixel)
-    notes = [Line2D([], [], color="0.45", marker="^", linestyle="none", markersize=5, label="peak of a bump")]
+    notes: list[Artist] = []
+    if any(curve.profile.bump().verdict == "bump" for curve in curves.values()):
+        notes.append(Line2D([], [], color="0.45", marker="^", linestyle="none", markersize=5, label="peak of a bump"))
+    if band != "none":
+        what = "quartiles" if band == "quartiles" else f"{100 * CONFIDENCE:.0f} % interval of the median"
+        notes.append(Patch(color="0.45", alpha=0.3, linewidth=0, label=what))
     legend_above(figure, lines, notes)
     return figure
 
 
 def _look(place: int, curve: Curve) -> dict[str, Any]:
     turn, place = divmod(place, len(OKABE_ITO))
-    style = ("-", "-.", (0, (5, 1, 1, 1, 1, 1)))[turn % 3] if not curve.is_control else "--"
+    solid: tuple[Any, ...] = ("-", "-.", (0, (5, 1, 1, 1, 1, 1)))
+    dashed: tuple[Any, ...] = ("--", (0, (2, 1.5)), (0, (6, 2, 2, 2)))
+    style = (dashed if curve.is_control else solid)[turn % 3]
     face = "white" if curve.is_control else OKABE_ITO[place]
     return {"color": OKABE_ITO[place], "marker": MARKERS[place], "linestyle": style, "markerfacecolor": face}
 
@@ -101,7 +111,7 @@ def _name_axes(axes: Axes, curves: Mapping[str, Curve], *, per_pixel: bool) -> N
     by_size = {tuple(curve.input_size): math.sqrt(math.prod(curve.input_size)) for curve in curves.values()}
     if per_pixel:
         axes.set_xlabel("amplitude a pixel, η / √d", fontsize=PRINT_FONT_SIZE)
-    for number, (size, root) in enumerate(sorted(by_size.items())[:2]):  # a third would stand too high
+    for number, (size, root) in enumerate(sorted(by_size.items())[:3]):  # a fourth would stand too high
         factor = root if per_pixel else 1 / root
         above = axes.secondary_xaxis(1.0 + 0.2 * number, functions=_scaled(factor))
         above.xaxis.set_major_locator(LogLocator())

@@ -54,6 +54,7 @@ class ProbeCell:
         facts = self.encoder.facts()
         parts = [
             *(facts[name] for name in ("spec", "feature", "weights_digest", "preprocessing", "mean", "std")),
+            facts.get("code_digest", ""),  # of a function of the user's: no tensor tells when it was edited
             self.images.digest,
             self.protocol.to_dict(),
         ]

@@ -6,6 +6,7 @@ there; the first joins them. The numbers are the same for any number of processe
 
 from __future__ import annotations
 
+import contextlib
 import math
 import sys
 from collections.abc import Sequence
@@ -144,7 +145,8 @@ def _probe(
                 kind = "" if isinstance(error, LitBumpError) else f"{type(error).__name__}: "
                 failures[str(cell)] = kind + " ".join(str(error).split())[:300]
                 sys.stderr.write(f"left out {cell}: {failures[str(cell)]}\n")
-                cell.fail(fabric.global_rank, failures[str(cell)])
+                with contextlib.suppress(OSError):  # the reason is said above, too
+                    cell.fail(fabric.global_rank, failures[str(cell)])
             finally:
                 cell.encoder.to("cpu")
     fabric.barrier()
@@ -167,7 +169,10 @@ def _finish(
             failures[str(cell)] = str(error)
     finished = [cell for cell in cells if str(cell) not in failures]
     if finished:
-        write_tables(out, load_results(out))
+        try:
+            write_tables(out, load_results(out))
+        except OSError as error:
+            raise LitBumpError(f"--out {str(out)!r} cannot be written to: {error.strerror or error}") from error
     if failures:
         what, why = next(iter(failures.items()))
         text = f"{len(failures)} of {len(cells)} profiles could not be measured; {what}: {why}"
@@ -271,7 +276,9 @@ def _difference(cell: ProbeCell) -> str:
     if held.protocol != cell.protocol:
         return f"protocol ({held.protocol})"
     facts = held.context.get("encoder_facts", {})
-    return "weights" if facts.get("weights_digest") != cell.encoder.weights_digest else "images or preprocessing"
+    ours = cell.encoder.facts()
+    same = all(facts.get(name) == ours.get(name) for name in ("weights_digest", "code_digest"))
+    return "images or preprocessing" if same else "weights"
 
 
 def _comparable(protocol: Protocol, size: Sequence[int]) -> dict[str, Any]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,30 @@ def load_results(folder: str | os.PathLike[str]) -> list[ProbeResult]:
                 results.append(ProbeResult(facts.get("label", encoder["label"]), images["name"], profile, facts))
     if not results:
         raise LitBumpError(f"{str(folder)!r} holds no finished profile: run its probe command again, it goes on")
-    return results
+    return distinct(results)
+
+
+def distinct(results: Sequence[ProbeResult]) -> list[ProbeResult]:
+    """Return results so labelled that no two encoders have one name, nor two profiles one name and image set.
+
+    Args:
+        results: of one folder or several.
+
+    Returns:
+        The same results; encoders of one label have their specs for labels, repeated profiles a number.
+
+    """
+    specs: dict[str, set[str]] = {}
+    for result in results:
+        specs.setdefault(result.encoder, set()).add(str(result.facts.get("spec", result.encoder)))
+    taken = Counter[tuple[str, str]]()
+    named = []
+    for result in results:
+        label = result.encoder if len(specs[result.encoder]) == 1 else str(result.facts["spec"])
+        taken[label, result.images] += 1
+        number = taken[label, result.images]
+        named.append(replace(result, encoder=label if number == 1 else f"{label} ({number})"))
+    return named
 
 
 def is_probe_folder(path: str | os.PathLike[str]) -> bool:

@@ -97,11 +97,25 @@ class Page {
     this.wanted = requestAnimationFrame(() => {
       this.wanted = 0;
       const began = performance.now();
+      const refocus = this.focusHeld();
       this.draw();
+      refocus();
       this.drawMs = performance.now() - began;
       this.root.dataset.drawMs = this.drawMs.toFixed(1);
       this.root.dataset.version = String(this.store.version);
     });
+  }
+
+  focusHeld() {
+    // Lists are drawn anew: who steers with the keyboard stays where they were.
+    const called = (node) => node.getAttribute("aria-label") || (node.closest("label") || node).textContent;
+    const held = document.activeElement;
+    if (!held || !this.root.contains(held)) return () => {};
+    const [tag, name] = [held.tagName, called(held)];
+    return () => {
+      const same = held.isConnected ? null : [...this.root.querySelectorAll(tag)].find((node) => called(node) === name);
+      if (same) same.focus({preventScroll: true});
+    };
   }
 
   draw() {
@@ -208,7 +222,7 @@ class Page {
     const narrow = window.innerWidth <= 1100;
     const wide = narrow ? space : Math.floor((space - 16) * 0.6);
     const slim = narrow ? space : space - 16 - wide;
-    const title = compares ? `all runs at step ${stepText(step)}, ${probe}` : `${run || ""}, ${probe}`;
+    const title = compares ? `all runs at step ${stepText(step)} or the last before it, ${probe}` : `${run || ""}, ${probe}`;
     this.profileSvg = profilePlot({
       curves, detail: seen, scale: state.get("scale"), band: seen && seen.low.length ? band : "none",
       images: state.get("images"), width: wide, height: Math.min(Math.max(wide * 0.62, 300), 560), title,

@@ -9,6 +9,10 @@ export class State {
   constructor() {
     this.values = {...DEFAULTS, ...readAddress()};
     this.listeners = [];
+    place().addEventListener("hashchange", () => { // a shared address, pasted into a page that is open
+      this.values = {...DEFAULTS, ...readAddress()};
+      for (const listener of this.listeners) listener();
+    });
   }
 
   get(name) {

@@ -16,7 +16,7 @@ export function styleText() {
 .lit-bump button{cursor:pointer}.lit-bump button:hover{border-color:var(--accent)}
 .lit-bump button[aria-pressed=true]{border-color:var(--accent);color:var(--accent)}
 .lit-bump :focus-visible{outline:2px solid var(--accent);outline-offset:1px}
-.lit-bump .runs{display:flex;flex-direction:column;gap:1px;overflow:auto;max-height:46vh}
+.lit-bump .runs{display:flex;flex-direction:column;gap:1px;overflow:visible}
 .lit-bump .run{display:grid;grid-template-columns:auto 12px 1fr;gap:6px;align-items:center;padding:2px 4px;border-radius:4px}
 .lit-bump .run.chosen{background:var(--faint)}
 .lit-bump .run button{border:0;background:none;padding:0;text-align:left;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}

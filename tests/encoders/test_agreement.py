@@ -17,7 +17,7 @@ FAMILIES = {
     "timm ViT": "random:timm:test_vit@size=32",
     "ConvNeXt": "random:timm:test_convnext@size=32",
     "Swin": "random:torchvision:swin_t@size=32",
-    "MLP-Mixer": "random:timm:mixer_s32_224@layer=blocks.0,pool=flatten",
+    "MLP-Mixer": "random:timm:mixer_s32_224@size=64",
     "ResNet-50": "random:torchvision:resnet50@size=32",
 }
 

@@ -67,3 +67,17 @@ def test_a_control_has_the_colour_of_its_group_and_another_line() -> None:
 def test_nothing_to_draw_is_said() -> None:
     with pytest.raises(ValueError, match="no curve"):
         comparison_figure({})
+
+
+def test_no_two_of_many_curves_look_alike() -> None:
+    curves = {}
+    for n in range(9):
+        curves[f"net {n}"] = Curve(drawn_profile(n + 1.0), SMALL, f"net {n}")
+        curves[f"net {n} (random)"] = Curve(drawn_profile(), SMALL, f"net {n}", is_control=True)
+    (axes,) = comparison_figure(curves).axes[:1]
+    looks = [
+        (line.get_color(), line.get_marker(), str(line._dash_pattern), line.get_markerfacecolor())  # type: ignore[attr-defined]
+        for line in axes.lines
+        if np.size(line.get_xdata()) == 17
+    ]
+    assert len(set(looks)) == len(looks) == 18

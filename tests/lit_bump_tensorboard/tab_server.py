@@ -11,6 +11,7 @@ import time
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -97,8 +98,15 @@ def write_runs(folder: Path, n_runs: int, n_steps: int, probes: Sequence[str] = 
 
 def environment(folder: Path) -> dict[str, str]:
     """Return an environment in which TensorBoard finds the plugin, installed or not."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if any(entry.name == "lit_bump" for entry in entry_points(group="tensorboard_plugins")):
+        return {
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "PYTHONWARNINGS": "ignore",
+        }  # named twice, it would stop TensorBoard
     info = folder / "lit_bump_tab_dev-0.dist-info"
-    info.mkdir(parents=True, exist_ok=True)
+    info.mkdir(exist_ok=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: lit_bump_tab_dev\nVersion: 0\n")
     entry = "[tensorboard_plugins]\nlit_bump = lit_bump_tensorboard.plugin:BumpPluginLoader\n"
     (info / "entry_points.txt").write_text(entry)

@@ -98,7 +98,7 @@ def test_new_steps_appear_by_themselves_and_a_restart_is_survived(browser: Any, 
     log.mkdir()
     with served(log, tmp_path / "x", port=port) as address:
         opened(browser, address)
-        assert "No response profiles yet" in browser.find_element("css selector", ".empty").text
+        until(lambda: "No response profiles yet" in browser.find_element("css selector", ".empty").text, "what to do")
         writer = Writer(log / "run")
         for n, step in enumerate((0, 10, 100), start=1):
             writer.profile(step)
@@ -198,6 +198,12 @@ def test_controls_work_with_the_keyboard_and_have_names(browser: Any, tmp_path: 
         assert unnamed == 0
         browser.find_element("css selector", "button[aria-label^='play']").click()
         until(lambda: n_curves(browser) == 8, "the play to its end", 10)
+        for label in ("show", "filter"):
+            box = browser.find_element("css selector", f"aside input[aria-label^='{label}']")
+            name = box.get_attribute("aria-label")
+            box.send_keys(Keys.SPACE)
+            time.sleep(0.4)  # drawn anew by then
+            assert browser.switch_to.active_element.get_attribute("aria-label") == name
 
 
 def test_axes_map_and_bands_say_what_they_show(browser: Any, tmp_path: Path) -> None:

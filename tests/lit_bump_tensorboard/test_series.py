@@ -80,7 +80,9 @@ def test_what_is_no_table_is_refused(values: np.ndarray) -> None:
         point_of(0, 0.0, values, list(ROWS))
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"rows": 3}', b'{"rows": ["x"]}', b"\xff", b"null"])
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b'{"rows": 3}', b'{"rows": ["x"]}', b"\xff", b"null", b"[" * 100_000]
+)
 def test_odd_metadata_falls_back_to_version_1(content: bytes) -> None:
     assert row_names(content)[0] == list(FIRST_ROWS)
 
@@ -139,6 +141,33 @@ def test_only_what_is_new_is_sent_and_read() -> None:
     assert second["series"][0]["all_steps"] == [0, 5, 9]
 
 
+def test_a_series_that_is_read_late_is_sent_however_old_it_is() -> None:
+    provider = Provider({"new": [datum(0, 100.0, table(0))]})
+    reader = SeriesReader(provider)
+    first = reader.changes(None, "", 0)
+    provider.held["old"] = [datum(0, 50.0, table(0)), datum(5, 60.0, table(5))]
+    second = reader.changes(None, "", first["now"])
+    assert [len(one["points"]) for one in second["series"]] == [0, 2]
+    assert all(not one["points"] for one in reader.changes(None, "", second["now"])["series"])
+
+
+def test_a_step_that_is_written_again_is_sent_again() -> None:
+    provider = Provider({"a": [datum(0, 1.0, table(0)), datum(5, 2.0, table(5))]})
+    reader = SeriesReader(provider)
+    first = reader.changes(None, "", 0)
+    provider.held["a"].append(datum(5, 3.0, table(5, height=2)))  # type: ignore[union-attr]
+    (one,) = reader.changes(None, "", first["now"])["series"]
+    assert [point["step"] for point in one["points"]] == [5]
+
+
+@pytest.mark.parametrize("value", [1e-320, 5e-324, -1e-300, 1.7e308])
+def test_extreme_numbers_spoil_no_answer(value: float) -> None:
+    values = table(1).astype(np.float64)
+    values[1, 0] = value
+    answer = SeriesReader(Provider({"a": [datum(0, float("inf"), values), datum(1, float("nan"), values)]}))
+    json.dumps(answer.changes(None, "", 0), allow_nan=False)
+
+
 def test_a_broken_series_marks_itself_alone() -> None:
     bad = [datum(0, 1.0, table(0)), datum(1, 2.0, np.zeros(3))]
     held: dict[str, Any] = {"good": [datum(0, 1.0, table(0))], "cut": ValueError("truncated"), "odd": bad}
@@ -148,6 +177,26 @@ def test_a_broken_series_marks_itself_alone() -> None:
     assert found["cut"]["error"] == "a tensor of this series cannot be read"
     assert found["odd"]["error"] == "1 of 2 profiles of this series cannot be read"
     assert len(found["odd"]["points"]) == 1
+
+
+def test_a_run_that_vanishes_and_comes_back_is_sent_whole() -> None:
+    provider = Provider({"a": [datum(0, 1.0, table(0)), datum(5, 2.0, table(5))], "b": [datum(0, 1.5, table(0))]})
+    reader = SeriesReader(provider)
+    now = reader.changes(None, "", 0)["now"]
+    kept = provider.held.pop("a")
+    now = reader.changes(None, "", now)["now"]
+    provider.held["a"] = kept
+    found = {one["tag"]: one for one in reader.changes(None, "", now)["series"]}
+    assert [point["step"] for point in found["a"]["points"]] == [0, 5]
+
+
+def test_a_fault_that_passes_is_forgotten() -> None:
+    provider = Provider({"a": OSError("away for a moment")})
+    reader = SeriesReader(provider)
+    assert reader.changes(None, "", 0)["series"][0]["error"]
+    provider.held["a"] = [datum(0, 1.0, table(0))]
+    (one,) = reader.changes(None, "", 0)["series"]
+    assert (one["error"], one["all_steps"]) == (None, [0])
 
 
 def test_details_hold_all_rows_and_images() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import math
 import os
 import subprocess
@@ -152,6 +153,28 @@ def test_blocks_of_another_measurement_are_not_taken(tmp_path: Path) -> None:
                 protocol = chosen_protocol({**FEW, "n_pairs": n_pairs}, encoder.input_size)
                 keys.add(ProbeCell(encoder, blurred, protocol, tmp_path).key)
     assert len(keys) == 8
+
+
+def test_an_edited_function_is_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for power in (1, 3):
+        (tmp_path / "own_code.py").write_text(f"def encoder():\n    return lambda x: (x ** {power}).flatten(1)\n")
+        sys.modules.pop("own_code", None)
+        importlib.invalidate_caches()
+        options: dict[str, Any] = {"out": tmp_path / "out", "protocol": FEW, "progress": False}
+        if power == 1:
+            (first,) = probe(["import:own_code.encoder@size=8"], ["shapes32@n=2"], **options)
+            continue
+        with pytest.raises(LitBumpError, match="is of other weights"):
+            probe(["import:own_code.encoder@size=8"], ["shapes32@n=2"], **options)
+        (second,) = probe(["import:own_code.encoder@size=8"], ["shapes32@n=2"], overwrite=True, **options)
+    assert not np.allclose(first.profile.ratio, second.profile.ratio)
+
+
+def test_a_folder_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(LitBumpError, match=r"is a file: give a folder|cannot be written to"):
+        measured(tmp_path / "file" / "out")
 
 
 def test_one_bad_encoder_costs_only_itself(tmp_path: Path) -> None:
