@@ -103,7 +103,7 @@ def measured_row(family: str, name: str, millions: float, seconds: int) -> str:
             px,
             encoder.n_features,
             f"{taken:.1f}",
-            f"{profile.bump().height:.3g}",
+            _height(profile),
         )
         return "| " + " | ".join(map(str, (*cells, profile.context["engine"]))) + " |"
     return f"| {family} | {name} | {millions:.1f} | - | - | - | - | {reason.replace('|', '/')} |"

@@ -75,7 +75,8 @@ def load_encoders(spec: str, *, device: str | torch.device | None = None) -> lis
     parsed = EncoderSpec.parse(spec)
     file, _, function = _LOADERS[parsed.kind].partition(".")
     load: Callable[[EncoderSpec], LoadedNetwork] = getattr(import_module(f"lit_bump.encoders.{file}"), function)
-    loaded = load(parsed)
+    with torch.random.fork_rng(devices=[]):  # networks are built with random weights before the real ones are put in
+        loaded = load(parsed)
     target = torch.device(device or "cpu")
     if target.type == "cuda" and not torch.cuda.is_available():
         raise LitBumpError(f"device is {str(target)!r}, but no CUDA device is there: leave it out for the CPU")

@@ -95,9 +95,8 @@ def _refuse_other_kinds(path: Path, head: bytes) -> None:
     for magic, kind in _KINDS.items():
         if head.startswith(magic):
             raise LitBumpError(f"{str(path)!r} is {kind}; give a file of weights that torch saved")
-    if zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
-            names = archive.namelist()
+    names = _entries(path)
+    if names is not None:
         if any(name.endswith("constants.pkl") for name in names):
             raise LitBumpError(f"{str(path)!r} is a TorchScript archive, which is a program: give its state dict")
         if not any(name.endswith("data.pkl") for name in names):
@@ -106,6 +105,22 @@ def _refuse_other_kinds(path: Path, head: bytes) -> None:
         cut = head.startswith(b"PK\x03\x04")
         kind = "a torch file that was cut short: fetch it again" if cut else "no file of weights that torch saved"
         raise LitBumpError(f"{str(path)!r} is {kind}")
+
+
+def _entries(path: Path) -> list[str] | None:
+    """Return the names in a zip archive; None where the file is none.
+
+    Raises:
+        LitBumpError: if its directory is broken.
+
+    """
+    try:
+        if not zipfile.is_zipfile(path):
+            return None
+        with zipfile.ZipFile(path) as archive:
+            return archive.namelist()
+    except Exception as error:  # a broken directory raises many kinds
+        raise LitBumpError(f"{str(path)!r} is no whole file of weights ({error}): fetch it again") from error
 
 
 def _safetensors(path: Path) -> dict[str, Tensor]:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from lit_bump.encoders.weight_file import InertUnpickler, read_weights
@@ -141,6 +141,7 @@ def test_random_bytes_end_in_one_line(tmp_path: Path, junk: bytes) -> None:
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example(14156, 1, True)  # in the directory of the archive
 @given(st.integers(0, 10**6), st.integers(1, 255), st.booleans())
 def test_a_flipped_byte_gives_weights_or_one_line(tmp_path: Path, place: int, flip: int, zipped: bool) -> None:
     buffer = io.BytesIO()
