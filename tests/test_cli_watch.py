@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -96,9 +97,11 @@ def test_an_interrupt_ends_it_quietly_while_new_steps_appear(tmp_path: Path) -> 
             time.sleep(0.1)
         assert words in "".join(said)
 
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
-    ) as process:
+    heard: Any = {
+        "preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
+    }  # a shell's background jobs ignore it
+    pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, env=environment, **pipes, **heard) as process:
         out, error = process.stdout, process.stderr
         assert out is not None
         assert error is not None

@@ -94,6 +94,10 @@ class EncoderSpec:
                 raise LitBumpError(f"encoder {self}: {name} is {value!r}{nearest(value, _CHOICES[name])}")
             if name in _NUMBERS and not (value.isdigit() and len(value) < 10):
                 raise LitBumpError(f"encoder {self}: {name} is {value!r}; give a whole number")
+        if not all(self.options.get("layer", "x").split("+")):
+            raise LitBumpError(
+                f"encoder {self}: layer is {self.options['layer']!r}; give names, with + between several"
+            )
         if self.options.get("size") == "0":
             raise LitBumpError(f"encoder {self}: size is 0; give pixels")
 

@@ -69,8 +69,8 @@ def vector_features(
         A module images -> vectors, and what was done, in words (empty where nothing was).
 
     Raises:
-        LitBumpError: if there is no such layer (the nearest name is given), it returns no single tensor, or tokens are
-            asked for where there are none.
+        LitBumpError: if there is no such layer (the nearest name is given), it returns no single tensor, or a way of
+            pooling is asked for that it has no use for.
 
     """
     encoder = features if layer is None else SubmoduleEncoder(network, layer)
@@ -90,6 +90,8 @@ def vector_features(
     if output.ndim < 2 or len(output) != len(example) or not output.is_floating_point():
         raise LitBumpError(f"{what} has shape {tuple(output.shape)} and {output.dtype}: features need a row an image")
     if output.ndim == 2:
+        if pool is not None:
+            raise LitBumpError(f"{what} is one vector an image already: leave pool={pool} out, or choose another layer")
         return encoder, ""
     chosen = pool or "mean"
     shape = "x".join(map(str, output.shape[1:]))

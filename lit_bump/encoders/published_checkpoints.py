@@ -15,6 +15,7 @@ from torch import nn
 from lit_bump.encoders.encoder_spec import EncoderSpec
 from lit_bump.encoders.loaded_network import LoadedNetwork
 from lit_bump.encoders.preprocessing import Preprocessing
+from lit_bump.encoders.timm_encoders import resample_positions
 from lit_bump.encoders.torchvision_encoders import build
 from lit_bump.encoders.weight_file import read_weights
 from lit_bump.encoders.weight_match import Match, load_matched
@@ -102,8 +103,9 @@ def load_synclr(spec: EncoderSpec) -> LoadedNetwork:
     import timm
 
     side = spec.size or 224
-    network: nn.Module = timm.create_model("vit_base_patch16_224", pretrained=False, num_classes=0, img_size=side)
-    fitted = load_matched(network.eval(), read_weights(spec.name), source=spec.name)
+    network: nn.Module = timm.create_model("vit_base_patch16_224", pretrained=False, num_classes=0)
+    fitted = load_matched(network.eval(), read_weights(spec.name), source=spec.name, least=1.0)
+    resampled = (resample_positions(network, spec),) if side != 224 else ()
     clip = spec.options.get("statistics", "clip") == "clip"
     chosen = (
         "normalised with CLIP's statistics, as in the published evaluation; statistics=imagenet: as in its training"
@@ -113,7 +115,7 @@ def load_synclr(spec: EncoderSpec) -> LoadedNetwork:
     return LoadedNetwork(
         network, network, "class token after the final norm",
         Preprocessing(round(side * 256 / 224), (side, side), "bicubic"), CLIP_MEAN if clip else IMAGENET_MEAN,
-        CLIP_STD if clip else IMAGENET_STD, "SynCLR ViT-B/16", "synclr", (f"{spec.name}: {fitted}", chosen),
+        CLIP_STD if clip else IMAGENET_STD, "SynCLR ViT-B/16", "synclr", (f"{spec.name}: {fitted}", chosen, *resampled),
         {"statistics": "clip" if clip else "imagenet"},
     )  # fmt: skip
 
@@ -126,7 +128,7 @@ def _name_and_file(spec: EncoderSpec) -> tuple[str, str]:
 
 
 def _load(network: nn.Module, file: str) -> tuple[Match, int]:
-    fitted = load_matched(network, read_weights(file), source=file, head=("fc.",))
+    fitted = load_matched(network, read_weights(file), source=file, head=("fc.",), least=1.0)
     last: Any = network.fc
     return fitted, int(last.in_features)
 

@@ -20,6 +20,8 @@ from lit_bump.encoders.weight_file import read_weights
 from lit_bump.encoders.weight_match import load_matched
 from lit_bump.errors import LitBumpError, nearest
 
+_RESAMPLED = ("pos_embed", "set_input_size")  # of models whose position embedding has a size
+
 
 def load_timm(spec: EncoderSpec) -> LoadedNetwork:
     """Load a pretrained model of timm, or from the Hugging Face hub.
@@ -48,10 +50,37 @@ def load_timm(spec: EncoderSpec) -> LoadedNetwork:
         network = _create(name, spec.size, pretrained=file is None)
     notes = [f"pretrained {name}"]
     if file is not None:
+        resized = spec.size is not None and None not in (getattr(network, part, None) for part in _RESAMPLED)
+        if resized:  # the file's are for the model's own size
+            network = _create(name, None, pretrained=False)
         head = tuple(f"{part}." for part in _classifiers(network))
-        match = load_matched(network, read_weights(file), source=file, head=head)
+        match = load_matched(network, read_weights(file), source=file, head=head, least=1.0)
         notes = [f"{file}: {match}"]
+        if resized:
+            notes.append(resample_positions(network, spec))
     return without_classifier(network, spec, source=f"timm {name}", label=name.rsplit("/", 1)[-1], notes=tuple(notes))
+
+
+def resample_positions(network: nn.Module, spec: EncoderSpec) -> str:
+    """Change the input size of a model of timm whose weights are there; its position embedding is resampled.
+
+    Args:
+        network: the model.
+        spec: for the size.
+
+    Returns:
+        What was done, for the notes.
+
+    Raises:
+        LitBumpError: if the model cannot take that size.
+
+    """
+    change: Any = network.set_input_size
+    try:
+        change(img_size=spec.size)
+    except (AssertionError, ValueError, RuntimeError) as error:
+        raise LitBumpError(f"{spec}: size={spec.size} does not suit its patches: {error}") from error
+    return f"position embedding resampled for {spec.size} px"
 
 
 def load_random_timm(name: str, spec: EncoderSpec) -> LoadedNetwork:

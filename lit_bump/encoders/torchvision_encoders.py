@@ -42,8 +42,9 @@ def load_torchvision(spec: EncoderSpec) -> LoadedNetwork:
     if "file" in spec.options:
         network = build(name)
         heads = _heads(network)
-        match = load_matched(network, read_weights(spec.options["file"]), source=spec.options["file"], head=heads)
-        notes = (f"{spec.options['file']}: {match}",)
+        file = spec.options["file"]
+        match = load_matched(network, read_weights(file), source=file, head=heads, least=1.0)
+        notes = (f"{file}: {match}",)
     else:
         network = _pretrained(name, weights)
         notes = (f"weights {weights.name}", *(() if wanted else ("torchvision's default weights",)))

@@ -90,7 +90,7 @@ def _refuse_other_kinds(path: Path, head: bytes) -> None:
         LitBumpError: if it is something else.
 
     """
-    if re.match(rb"\s*<(!doctype|html|\?xml|head|script)", head, re.IGNORECASE):
+    if re.match(rb"(\xef\xbb\xbf)?\s*<(!doctype|!--|html|\?xml|head|script)", head, re.IGNORECASE):
         raise LitBumpError(f"{str(path)!r} is a web page, not weights: the download needs another address or a log-in")
     for magic, kind in _KINDS.items():
         if head.startswith(magic):
@@ -111,16 +111,19 @@ def _entries(path: Path) -> list[str] | None:
     """Return the names in a zip archive; None where the file is none.
 
     Raises:
-        LitBumpError: if its directory is broken.
+        LitBumpError: if its directory is broken, or its entries are compressed.
 
     """
     try:
         if not zipfile.is_zipfile(path):
             return None
         with zipfile.ZipFile(path) as archive:
-            return archive.namelist()
+            names, unpacked = archive.namelist(), sum(entry.file_size for entry in archive.infolist())
     except Exception as error:  # a broken directory raises many kinds
         raise LitBumpError(f"{str(path)!r} is no whole file of weights ({error}): fetch it again") from error
+    if unpacked > path.stat().st_size:  # torch stores without compression; a small file could fill the memory
+        raise LitBumpError(f"{str(path)!r} is compressed, which torch never does: save it again with torch.save")
+    return names
 
 
 def _safetensors(path: Path) -> dict[str, Tensor]:

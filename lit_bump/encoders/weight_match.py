@@ -53,7 +53,14 @@ class Match:
         return f"{text}; {self.head}" if self.head else text
 
 
-def load_matched(network: nn.Module, weights: dict[str, Any], *, source: str, head: Sequence[str] = ()) -> Match:
+def load_matched(
+    network: nn.Module,
+    weights: dict[str, Any],
+    *,
+    source: str,
+    head: Sequence[str] = (),
+    least: float = LEAST_MATCHED,
+) -> Match:
     """Put weights into a network: nearly all of them, or none.
 
     Args:
@@ -61,12 +68,14 @@ def load_matched(network: nn.Module, weights: dict[str, Any], *, source: str, he
         weights: as read from a file: a state dict, or nested dicts that hold one.
         source: of the weights, for messages.
         head: beginnings of names that the features do not depend on, such as ``fc.``; they may differ.
+        least: share of the encoder's tensors to be found; 1 where the architecture is known, since what is not found
+            stays random.
 
     Returns:
         What matched. Weights of another floating-point type are converted.
 
     Raises:
-        LitBumpError: if below 95 % of the encoder's tensors are found with their shapes; three missing and three
+        LitBumpError: if fewer of the encoder's tensors are found with their shapes; three missing and three
             unexpected names are given, and the network is as it was.
 
     """
@@ -86,7 +95,7 @@ def load_matched(network: nn.Module, weights: dict[str, Any], *, source: str, he
     known = {prefix + name for name in network.state_dict()}
     unexpected = tuple(name for name, value in state.items() if isinstance(value, Tensor) and name not in known)
     n_matched = len(own & fits)
-    if n_matched < LEAST_MATCHED * len(own):
+    if n_matched < least * len(own):
         described = [_described(state, prefix, name, wanted[name]) for name in missing[:3]]
         raise LitBumpError(
             f"{source} fits only {n_matched} of {len(own)} tensors of this {type(network).__name__}: "

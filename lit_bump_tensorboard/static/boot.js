@@ -103,6 +103,7 @@ class Page {
       this.drawMs = performance.now() - began;
       this.root.dataset.drawMs = this.drawMs.toFixed(1);
       this.root.dataset.version = String(this.store.version);
+      if (!this.root.dataset.firstMs && this.store.series.size) this.root.dataset.firstMs = performance.now().toFixed(0);
     });
   }
 

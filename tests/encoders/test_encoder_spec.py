@@ -55,6 +55,7 @@ def test_a_path_may_hold_what_options_hold(path: str) -> None:
         ("timm:x@pool=max", "pool is 'max'"),
         ("timm:x@size=big", "size is 'big'; give a whole number"),
         ("timm:x@size=0", "size is 0"),
+        ("timm:x@layer=a+", "give names"),
         ("timm:x@seed=1", "no option 'seed'"),
         ("synclr:x@statistics=clp", "did you mean 'clip'"),
     ],

@@ -143,6 +143,7 @@ def test_maps_with_features_last_are_averaged_over_places() -> None:
         ("random:timm:test_vit@layer=blcks.1", "did you mean 'blocks"),
         ("random:torchvision:resnet18@pool=token,layer=layer1", "without tokens"),
         ("random:torchvision:resnet18@feature=avgpool", "one kind of feature"),
+        ("random:torchvision:resnet18@size=32,pool=token", "one vector an image already"),
         ("random:torchvision:vit_b_16@size=33", "cannot build|does not take"),
         ("robust:resnet50_l2_eps3", "needs a file"),
         ("robust:resnt50_l2_eps3:x", "did you mean 'resnet50_l2_eps"),

@@ -151,13 +151,15 @@ def test_imagenet_sd(tmp_path: Path, resnet50: Net, entry: str, prefix: str) -> 
 
 
 def test_synclr(tmp_path: Path) -> None:
-    net = seeded(lambda: timm.create_model("vit_base_patch16_224", num_classes=0, pretrained=False, img_size=32))
+    net = seeded(lambda: timm.create_model("vit_base_patch16_224", num_classes=0, pretrained=False))
     path = tmp_path / "synclr_vit_b_16.pth"
     torch.save({"model": {f"module.visual.{name}": value for name, value in net.state_dict().items()}}, path)
+    net.set_input_size(32)
     encoder = load_encoder(f"synclr:{path}@size=32")
     agrees(encoder, net, net, CLIP)
     assert encoder.n_features == 768
     assert "CLIP's statistics" in encoder.notes[1]
+    assert encoder.notes[2] == "position embedding resampled for 32 px"
     other = load_encoder(f"synclr:{path}@size=32,statistics=imagenet")
     agrees(other, net, net, IMAGENET)
 
@@ -196,6 +198,25 @@ def test_timm_vit_small(tmp_path: Path, suffix: str) -> None:
     agrees(encoder, net, lambda x: net.forward_head(net.forward_features(x), pre_logits=True), HALF)
     assert (encoder.n_features, encoder.preprocessing.resize) == (384, 248)
     assert encoder.preprocessing.interpolation == "bicubic"
+
+
+def test_positions_of_a_file_are_resampled_for_another_size(tmp_path: Path) -> None:
+    whole = seeded(lambda: timm.create_model("vit_tiny_patch16_224", pretrained=False))
+    path = tmp_path / "model.pth"
+    torch.save(whole.state_dict(), path)
+    encoder = load_encoder(f"timm:vit_tiny_patch16_224@file={path},size=32")
+    whole.set_input_size(32)
+    agrees(encoder, whole, lambda x: whole.forward_head(whole.forward_features(x), pre_logits=True), HALF)
+    with pytest.raises(LitBumpError, match="size=8 does not suit its patches"):
+        load_encoder(f"timm:vit_tiny_patch16_224@file={path},size=8")
+
+
+@pytest.mark.parametrize("spec", ["imagenet-sd:{path}", "torchvision:resnet50:IMAGENET1K_V2@file={path}"])
+def test_one_tensor_that_is_not_in_the_file_is_not_left_random(tmp_path: Path, resnet50: Net, spec: str) -> None:
+    path = tmp_path / "resnet50.pth"
+    torch.save({name: value for name, value in resnet50.state_dict().items() if name != "conv1.weight"}, path)
+    with pytest.raises(LitBumpError, match=r"fits only 264 of 265 .* missing conv1\.weight;"):
+        load_encoder(spec.format(path=path))
 
 
 @pytest.mark.parametrize("name", ["torchvision:resnet50", "torchvision:convnext_tiny", "timm:vit_small_patch16_224"])

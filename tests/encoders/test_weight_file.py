@@ -165,6 +165,17 @@ def _script(path: Path) -> None:
         archive.writestr("model/data.pkl", b"")
 
 
+def _broken_list(path: Path) -> None:
+    torch.save(TENSORS, path)
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"PK\x01\x02", b"PK\x01\x03", 1))
+
+
+def _compressed(path: Path) -> None:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("archive/data.pkl", bytes(10**6))
+
+
 def _other_zip(path: Path) -> None:
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("readme.txt", b"")
@@ -183,6 +194,9 @@ def _other_zip(path: Path) -> None:
         (_truncated, "cut short"),
         (_script, "TorchScript"),
         (_other_zip, "without weights"),
+        (_broken_list, "no whole file of weights"),
+        (_compressed, "is compressed"),
+        (lambda path: path.write_bytes(b"\xef\xbb\xbf<!-- x --><html>"), "is a web page"),
     ],
 )
 def test_each_other_file_gets_its_line(tmp_path: Path, write: Any, says: str) -> None:

@@ -96,26 +96,21 @@ def write_runs(folder: Path, n_runs: int, n_steps: int, probes: Sequence[str] = 
         writer.close()
 
 
-def environment(folder: Path) -> dict[str, str]:
-    """Return an environment in which TensorBoard finds the plugin, installed or not."""
-    folder.mkdir(parents=True, exist_ok=True)
-    if any(entry.name == "lit_bump" for entry in entry_points(group="tensorboard_plugins")):
-        return {
-            **os.environ,
-            "PYTHONPATH": str(ROOT),
-            "PYTHONWARNINGS": "ignore",
-        }  # named twice, it would stop TensorBoard
-    info = folder / "lit_bump_tab_dev-0.dist-info"
-    info.mkdir(exist_ok=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: lit_bump_tab_dev\nVersion: 0\n")
-    entry = "[tensorboard_plugins]\nlit_bump = lit_bump_tensorboard.plugin:BumpPluginLoader\n"
-    (info / "entry_points.txt").write_text(entry)
-    path = os.pathsep.join([str(ROOT), str(folder), os.environ.get("PYTHONPATH", "")])
-    return {**os.environ, "PYTHONPATH": path, "PYTHONWARNINGS": "ignore"}
+def environment(folder: Path, root: Path = ROOT) -> dict[str, str]:
+    """Return an environment in which TensorBoard finds the plugin of a folder, installed or not."""
+    paths = [str(root), os.environ.get("PYTHONPATH", "")]
+    if not any(entry.name == "lit_bump" for entry in entry_points(group="tensorboard_plugins")):
+        info = folder / "lit_bump_tab_dev-0.dist-info"  # named twice, it would stop TensorBoard
+        info.mkdir(parents=True, exist_ok=True)
+        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: lit_bump_tab_dev\nVersion: 0\n")
+        entry = "[tensorboard_plugins]\nlit_bump = lit_bump_tensorboard.plugin:BumpPluginLoader\n"
+        (info / "entry_points.txt").write_text(entry)
+        paths.insert(1, str(folder))
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "PYTHONWARNINGS": "ignore"}
 
 
 @contextmanager
-def served(logdir: Path, extra: Path, *flags: str, port: int | None = None) -> Iterator[str]:
+def served(logdir: Path, extra: Path, *flags: str, port: int | None = None, root: Path = ROOT) -> Iterator[str]:
     """Run TensorBoard.
 
     Yields:
@@ -130,7 +125,7 @@ def served(logdir: Path, extra: Path, *flags: str, port: int | None = None) -> I
     logged = extra / f"tensorboard_{port}.log"
     extra.mkdir(parents=True, exist_ok=True)
     with logged.open("w") as log:
-        process = subprocess.Popen(command, env=environment(extra / "plugin"), stdout=log, stderr=log)
+        process = subprocess.Popen(command, cwd=extra, env=environment(extra / "plugin", root), stdout=log, stderr=log)
     prefix = next((flag.partition("=")[2] for flag in flags if flag.startswith("--path_prefix=")), "")
     try:
         address = f"http://127.0.0.1:{port}{prefix}"

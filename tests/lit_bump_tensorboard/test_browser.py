@@ -119,7 +119,7 @@ def test_new_steps_appear_by_themselves_and_a_restart_is_survived(browser: Any, 
         browser.execute_script("document.querySelector('iframe').style.visibility = 'hidden'")
         time.sleep(0.5)
         browser.get_log("performance")
-        time.sleep(9)
+        time.sleep(12)
         asked = [entry for entry in browser.get_log("performance") if "lit_bump/changes" in entry["message"]]
         assert not asked  # nobody looks
         browser.execute_script("document.querySelector('iframe').style.visibility = 'visible'")
@@ -139,9 +139,9 @@ def test_new_steps_appear_by_themselves_and_a_restart_is_survived(browser: Any, 
 
 @pytest.mark.parametrize("loader", ["--load_fast=true", "--load_fast=false"])
 def test_many_runs_are_drawn_quickly(browser: Any, tmp_path: Path, loader: str) -> None:
-    write_runs(tmp_path / "log", 24, 150, ("shapes8",))
+    write_runs(tmp_path / "log", 24, 150, ("shapes8", "shapes32", "noise32"))
     with served(tmp_path / "log", tmp_path / "x", loader) as address:
-        changes(address, until=24 * 150)
+        changes(address, until=24 * 150 * 3)
         opened(browser, address)
         until(lambda: n_curves(browser) == 150, "all curves")
         times = []
@@ -149,8 +149,9 @@ def test_many_runs_are_drawn_quickly(browser: Any, tmp_path: Path, loader: str) 
             slide(browser, 10 * back)
             time.sleep(0.3)
             times.append(float(browser.find_element("css selector", ".lit-bump").get_attribute("data-draw-ms")))
-        print("milliseconds a redraw:", times)
-        assert sorted(times)[len(times) // 2] < 250  # a busy machine is slower than the 50 that are aimed at
+        first = browser.find_element("css selector", ".lit-bump").get_attribute("data-first-ms")
+        print(f"first drawing {first} ms after the page began, redraws {times} ms")
+        assert min(times) < 50  # of eight: the machine may be busy
         assert len(browser.find_elements("css selector", ".run")) == 24
         box = browser.find_element("css selector", "input[type=text]")
         box.send_keys("run_0")

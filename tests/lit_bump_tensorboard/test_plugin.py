@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import urllib.error
@@ -17,7 +18,7 @@ import pytest
 from lit_bump.callbacks.profile_tensorboard import profile_table, write_tensor
 from lit_bump_tensorboard.plugin import BumpPlugin, BumpPluginLoader
 from tests.figures.drawn_profiles import drawn_profile
-from tests.lit_bump_tensorboard.tab_server import Writer, ask, changes, message, served, table, write_runs
+from tests.lit_bump_tensorboard.tab_server import ROOT, Writer, ask, changes, message, served, table, write_runs
 
 LOADERS = ["--load_fast=true", "--load_fast=false"]
 
@@ -52,9 +53,10 @@ def test_every_step_is_served(tmp_path: Path, loader: str) -> None:
             assert answer.headers["Content-Encoding"] == "gzip"
 
 
-def test_a_users_own_number_of_samples_is_obeyed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("loader", LOADERS)
+def test_a_users_own_number_of_samples_is_obeyed(tmp_path: Path, loader: str) -> None:
     write_runs(tmp_path / "log", 1, 30)
-    with served(tmp_path / "log", tmp_path / "x", "--samples_per_plugin", "lit_bump=5") as address:
+    with served(tmp_path / "log", tmp_path / "x", loader, "--samples_per_plugin", "lit_bump=5") as address:
         (one,) = changes(address, until=5)["series"]
         assert len(one["points"]) == 5
 
@@ -82,8 +84,9 @@ def test_bad_data_and_odd_names_never_end_in_an_error(tmp_path: Path, loader: st
         assert all(found[f"bump/{name}"]["error"] is None for name in names)
 
 
+@pytest.mark.parametrize("flag", ["--reload_multifile=true", "--reload_multifile=false"])
 @pytest.mark.parametrize("loader", LOADERS)
-def test_a_resumed_run_shows_each_step_once(tmp_path: Path, loader: str) -> None:
+def test_a_resumed_run_shows_each_step_once(tmp_path: Path, loader: str, flag: str) -> None:
     folder = tmp_path / "log" / "run"
     first = Writer(folder)
     for step in (0, 10, 20, 30):
@@ -94,7 +97,7 @@ def test_a_resumed_run_shows_each_step_once(tmp_path: Path, loader: str) -> None
     for step in (20, 25, 40):
         second.profile(step, height=2.0)
     second.close()
-    with served(tmp_path / "log", tmp_path / "x", loader, "--reload_multifile=true") as address:
+    with served(tmp_path / "log", tmp_path / "x", loader, flag) as address:
         (one,) = changes(address, until=5)["series"]
         steps = one["all_steps"]
         assert steps == sorted(set(steps))
@@ -142,6 +145,18 @@ def test_nothing_heavy_is_imported() -> None:
 @pytest.mark.parametrize("flags", [None, SimpleNamespace(), SimpleNamespace(samples_per_plugin="x"), 3])
 def test_odd_flags_stop_nothing(flags: Any) -> None:
     BumpPluginLoader().fix_flags(flags)
+
+
+def test_a_package_without_its_page_stops_nothing(tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(
+        ROOT / "lit_bump_tensorboard", copy / "lit_bump_tensorboard", ignore=shutil.ignore_patterns("static")
+    )
+    write_runs(tmp_path / "log", 1, 3)
+    with served(tmp_path / "log", tmp_path / "x", root=copy) as address:
+        assert len(changes(address, until=3)["series"][0]["points"]) == 3
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            urllib.request.urlopen(f"{address}/data/plugin/lit_bump/static/index.js")
 
 
 def test_all_steps_are_asked_for() -> None:
