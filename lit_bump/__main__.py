@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 
 from lit_bump import config_files
-from lit_bump.cli_help import COMMANDS, LISTING_COMMANDS, front_page
+from lit_bump.cli_help import COMMANDS, ENCODER_COMMANDS, LISTING_COMMANDS, RUN_COMMANDS, front_page
 from lit_bump.errors import LitBumpError, nearest
 
 SHOW_TRACEBACK = "LIT_BUMP_TRACEBACK"
@@ -68,30 +69,9 @@ def _run(words: list[str]) -> int:
         raise LitBumpError(f"no command {command!r}{nearest(command, COMMANDS)}")
     elif command in LISTING_COMMANDS:
         _list(command, rest)
-    elif command == "measure":
-        from lit_bump import cli_measure
-
-        cli_measure.run_measure(rest)
-    elif command == "figures":
-        from lit_bump import cli_figures
-
-        cli_figures.run_figures(rest)
-    elif command == "claims":
-        from lit_bump import cli_claims
-
-        cli_claims.run_claims(rest)
-    elif command == "probe":
-        from lit_bump import cli_probe
-
-        cli_probe.run_probe(rest)
-    elif command == "report":
-        from lit_bump import cli_report
-
-        cli_report.run_report(rest)
-    elif command == "watch":
-        from lit_bump import cli_watch
-
-        cli_watch.run_watch(rest)
+    elif command in {**RUN_COMMANDS, **ENCODER_COMMANDS}:
+        module = import_module(f"lit_bump.cli_{command}")
+        getattr(module, f"run_{command}")(rest)
     else:
         options, configs = config_files.resolve(rest)  # a missing config is said before torch loads
         from lit_bump import cli

@@ -316,14 +316,15 @@ class SeriesReader:
         runs, tags = list(wanted), sorted({tag for tags in wanted.values() for tag in tags})
         try:
             found = self._tensors(context, experiment, runs, tags)
-            yield from ((run, tag, found.get(run, {}).get(tag, [])) for run in runs for tag in wanted[run])
         except Exception:  # one truncated tensor spoils the whole answer: ask for each alone
             for run in runs:
                 for tag in wanted[run]:
                     try:
                         yield run, tag, self._tensors(context, experiment, [run], [tag]).get(run, {}).get(tag, [])
-                    except Exception as error:
+                    except Exception as error:  # what a provider raises is its own affair; the series says so
                         yield run, tag, error
+            return
+        yield from ((run, tag, found.get(run, {}).get(tag, [])) for run in runs for tag in wanted[run])
 
     def _tensors(self, context: Any, experiment: str, runs: list[str], tags: list[str]) -> Any:
         from tensorboard.data.provider import RunTagFilter

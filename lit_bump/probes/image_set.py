@@ -22,7 +22,7 @@ from torch import Tensor
 from lit_bump.errors import LitBumpError
 from lit_bump.images.gaussian_blur import gaussian_blur
 from lit_bump.images.image_files import read_image, read_image_and_kind
-from lit_bump.probes.probe_set import NAME, ProbeSet, drawn_order, item_image, raw_pixels
+from lit_bump.probes.probe_set import NAME, ProbeSet, drawn_items, raw_pixels
 
 MOST_UNREADABLE = 0.1  # share of the files of a set
 BLUR_SIDE = 512  # shorter side in pixels at which a set is blurred (paper: "sigma = 2 at 512 px before the resize")
@@ -155,12 +155,8 @@ class ImageSet:
             LitBumpError: if there is no length or too few images, or an item holds no image.
 
         """
-        kind = type(dataset).__name__
-        if not hasattr(dataset, "__len__"):
-            raise LitBumpError(f"{kind} has no length to draw {name!r} from: give a map-style data set")
-        chosen = drawn_order(len(dataset), n_images, seed, f"{kind} for {name!r}")
-        images = [_coloured(item_image(dataset[i], i)) for i in chosen]
-        source = f"{n_images} of {len(dataset)} images of {kind}, seed {seed}"
+        chosen, items, source = drawn_items(dataset, n_images, seed, name)
+        images = [_coloured(image) for image in items]
         return cls.from_pixels(images, name=name, names=[f"item {i}" for i in chosen], source=source)
 
     def blurred(self, sigma: float, *, name: str) -> ImageSet:

@@ -156,14 +156,11 @@ class ProbeSet:
             LitBumpError: if there is no length or too few images, or an item holds no image.
 
         """
-        kind = type(dataset).__name__
-        if not hasattr(dataset, "__len__"):
-            raise LitBumpError(f"{kind} has no length to draw {name!r} from: give a map-style data set")
-        chosen = drawn_order(len(dataset), n_images, seed, f"{kind} for {name!r}")
-        images = [item_image(dataset[i], i) for i in chosen]
+        _, images, source = drawn_items(dataset, n_images, seed, name)
         if len({(image.shape, image.dtype) for image in images}) > 1:
+            kind = type(dataset).__name__
             raise LitBumpError(f"images of {kind} differ in size or type: make them alike in its transform")
-        return cls(name, torch.stack(images), f"{n_images} of {len(dataset)} images of {kind}, seed {seed}")
+        return cls(name, torch.stack(images), source)
 
     @classmethod
     def from_folder(
@@ -204,6 +201,30 @@ class ProbeSet:
                 raise LitBumpError(f"images differ in size, {sizes} ({str(files[i])!r}): give a size to resize them to")
         drawn = "" if n_images is None else f", {n_images} of {len(files)}, seed {seed}"
         return cls(name, torch.stack(images), f"folder {Path(path).name}{drawn}")
+
+
+def drawn_items(dataset: Any, n_images: int, seed: int, name: str) -> tuple[list[int], list[Tensor], str]:
+    """Draw images from a data set.
+
+    Args:
+        dataset: map-style.
+        n_images: how many.
+        seed: of this draw alone.
+        name: of the set that they are for, for messages.
+
+    Returns:
+        Indices, images as the data set gives them, and where they come from in words.
+
+    Raises:
+        LitBumpError: if there is no length or too few images, or an item holds no image.
+
+    """
+    kind = type(dataset).__name__
+    if not hasattr(dataset, "__len__"):
+        raise LitBumpError(f"{kind} has no length to draw {name!r} from: give a map-style data set")
+    chosen = drawn_order(len(dataset), n_images, seed, f"{kind} for {name!r}")
+    source = f"{n_images} of {len(dataset)} images of {kind}, seed {seed}"
+    return chosen, [item_image(dataset[i], i) for i in chosen], source
 
 
 def drawn_order(n_total: int, n_images: int, seed: int, what: str) -> list[int]:

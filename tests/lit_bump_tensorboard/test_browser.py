@@ -51,11 +51,13 @@ def until(done: Callable[[], Any], what: str, seconds: float = 15.0) -> Any:
         It.
 
     """
+    from selenium.common.exceptions import WebDriverException
+
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         try:
             found = done()
-        except Exception:  # a page that is being drawn anew
+        except WebDriverException:  # a page that is being drawn anew
             found = None
         if found:
             return found
