@@ -29,12 +29,15 @@ from lit_bump.claims.scale import SCALES, Scale
 from lit_bump.claims.verdicts import judge
 from lit_bump.cli_help import claims_page
 from lit_bump.cli_parser import PageParser
+from lit_bump.cli_report import page_data
 from lit_bump.datamodules import CIFAR10DataModule
 from lit_bump.errors import LitBumpError, nearest
 from lit_bump.figures.saved_figure import checked_formats
 from lit_bump.whole_file import whole_file
+from lit_bump_tensorboard.page import report_page as formation_page
 
 TITLE = "Claims about response profiles"
+FORMATION = "formation.html"  # the page of the Bump tab over all conditions
 
 
 def run_claims(arguments: Sequence[str]) -> None:
@@ -119,12 +122,14 @@ def check_claims(
     for name, text in (
         ("claims.json", json.dumps(record, indent=1, allow_nan=False)),
         ("claims.md", as_markdown(findings, scale, evidence)),
-        ("report.html", report_page(title, findings, pictures, facts(scale, evidence), record)),
+        ("report.html", report_page(title, findings, pictures, facts(scale, evidence), record, formation=FORMATION)),
+        (FORMATION, formation_page(page_data(evidence.formations), title=f"{title}: formation")),
     ):
         with whole_file(out / name) as partial:
             partial.write_text(text, encoding="utf-8")
     print_findings(findings, console)
-    console.print(f"{out}: report.html, claims.md, claims.json, {len(saved)} figures", highlight=False, soft_wrap=True)
+    written = f"{out}: report.html, {FORMATION}, claims.md, claims.json, {len(saved)} figures"
+    console.print(written, highlight=False, soft_wrap=True)
     return findings, failed
 
 

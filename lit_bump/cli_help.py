@@ -220,8 +220,8 @@ laptop       drawn shapes and narrow networks; no download
 cifar-small  CIFAR-10, width 16, 2,500 steps a run
 paper        the paper's configs; meant for a GPU
 
-Writes runs, claims.json, claims.md, a figure for each claim and report.html into one folder. What is there already is
-not done again: a command that was interrupted or killed goes on when it is given again.
+Writes runs, claims.json, claims.md, a figure for each claim, report.html and formation.html into one folder. What is
+there already is not done again: a command that was interrupted or killed goes on when it is given again.
 
 options:
 {"".join(_option(action) for action in actions if action.option_strings and action.help != argparse.SUPPRESS)}

@@ -20,12 +20,13 @@ from rich.text import Text
 from lit_bump.cli_help import watch_page
 from lit_bump.cli_parser import PageParser
 from lit_bump.errors import LitBumpError
-from lit_bump.measure import Formation, Profile
+from lit_bump.measure import Bump, Formation, Profile
 from lit_bump.measure.formation import FOLDER, step_files
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _WIDE, _HIGH = 68, 12  # signs of the plot
 _MOST_ROWS = 12  # of the table
+Seen = dict[Path, tuple[float, Profile, Bump]]
 _FLOOR = (math.log10(0.5), math.log10(2.0))  # the ratio's axis shows at least this
 
 
@@ -52,7 +53,7 @@ def run_watch(arguments: Sequence[str]) -> None:
     folder = Path(options["run"])
     if not folder.is_dir():
         raise LitBumpError(f"no folder {str(folder)!r} to watch: start the run first, or name another one")
-    seen: dict[Path, tuple[float, Profile]] = {}
+    seen: Seen = {}
     if options["once"]:
         sys.stdout.flush()
         Console().print(view(folder, options["probe"], seen))
@@ -66,13 +67,13 @@ def run_watch(arguments: Sequence[str]) -> None:
         return
 
 
-def view(folder: Path, probe: str | None, seen: dict[Path, tuple[float, Profile]]) -> Group:
+def view(folder: Path, probe: str | None, seen: Seen) -> Group:
     """Return what a run's folder shows now.
 
     Args:
         folder: of the run, or of its versions, of which the newest is taken.
         probe: probe set; the first where None.
-        seen: profiles read before, by file; new ones are added.
+        seen: profiles and bumps read before, by file; new ones are added.
 
     Returns:
         Text for a terminal: the newest profile, and the growth of the bump.
@@ -93,13 +94,13 @@ def view(folder: Path, probe: str | None, seen: dict[Path, tuple[float, Profile]
 
         raise LitBumpError(f"{run} was not measured on {probe!r}{nearest(probe, names)}")
     chosen = probe or next((name for name in names if not name.startswith("noise")), names[0])
-    formation = _formation(run / FOLDER / chosen, seen)
-    if formation is None:
+    formation, bumps = _formation(run / FOLDER / chosen, seen)
+    if not bumps:
         return Group(Text(f"{run} holds no whole profile of {chosen} yet."))
     head = Text.assemble(
         (f"{run}", "bold"), f"  {chosen}", (f"  also: {', '.join(set(names) - {chosen}) or '-'}", "dim")
     )
-    return Group(head, plot(formation), growth(formation))
+    return Group(head, plot(formation), growth(formation, bumps))
 
 
 def plot(formation: Formation) -> Text:
@@ -138,11 +139,12 @@ def plot(formation: Formation) -> Text:
     return lines
 
 
-def growth(formation: Formation) -> Table:
+def growth(formation: Formation, bumps: Sequence[Bump]) -> Table:
     """Return the bump at the newest steps.
 
     Args:
         formation: at least one profile.
+        bumps: of its profiles.
 
     Returns:
         A table.
@@ -151,7 +153,6 @@ def growth(formation: Formation) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("step", "verdict", "max r [90 %]", "peak at eta", "kept", ""):
         table.add_column(name, justify="left" if name in ("verdict", "") else "right")
-    bumps = formation.bumps()
     highest = max((bump.height for bump in bumps if math.isfinite(bump.height)), default=1.0)
     kept = range(max(0, len(bumps) - _MOST_ROWS), len(bumps))
     for i in kept:
@@ -174,17 +175,16 @@ def _newest(folder: Path) -> Path | None:
     return max(measured, key=lambda path: (path / FOLDER).stat().st_mtime, default=None)
 
 
-def _formation(folder: Path, seen: dict[Path, tuple[float, Profile]]) -> Formation | None:
-    profiles = {}
+def _formation(folder: Path, seen: Seen) -> tuple[Formation, list[Bump]]:
+    found = {}
     for step, path in step_files(folder).items():
         try:
             changed = path.stat().st_mtime
             if path not in seen or seen[path][0] != changed:
-                seen[path] = (changed, Profile.load(path))
-            profiles[step] = seen[path][1]
+                profile = Profile.load(path)
+                seen[path] = (changed, profile, profile.bump())  # its interval is drawn many times over: once is enough
+            found[step] = seen[path][1:]
         except (OSError, ValueError):  # replaced while it was read, or broken: the others can be shown
             continue
-    if not profiles:
-        return None
-    steps = tuple(sorted(profiles))
-    return Formation(steps, tuple(profiles[step] for step in steps))
+    steps = tuple(sorted(found))
+    return Formation(steps, tuple(found[step][0] for step in steps)), [found[step][1] for step in steps]

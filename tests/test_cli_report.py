@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from lit_bump.__main__ import main
+from lit_bump.callbacks.profile_tensorboard import TENSOR_ROWS, profile_table
 from lit_bump.measure import load_formation
 from lit_bump.measure.formation import step_file
 from tests.figures.drawn_profiles import drawn_profile
@@ -42,6 +43,12 @@ def test_the_page_holds_the_numbers_of_the_files(tmp_path: Path, capfd: pytest.C
         np.testing.assert_allclose(found, profile.median(), rtol=1e-6)
         assert point["verdict"] == bump.verdict
         assert point["height"] == pytest.approx(bump.height, rel=1e-6)
+    for detail, profile in zip(data["details"], formation.profiles, strict=True):
+        expected = profile_table(profile)
+        for place, name in enumerate(TENSOR_ROWS[:-1]):
+            row = detail["log10_eta"] if name == "log10_eta" else detail["rows"][name]
+            np.testing.assert_array_equal(np.array(row, dtype=np.float32), expected[place], err_msg=name)
+        np.testing.assert_array_equal(np.array(detail["images"], dtype=np.float32), expected[len(TENSOR_ROWS) :])
     assert len(data["details"]) == 3
     assert "Content-Security-Policy" in page
     assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", page)

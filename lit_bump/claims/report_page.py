@@ -37,6 +37,8 @@ def report_page(
     figures: Mapping[str, Path],
     facts: Sequence[str],
     record: Mapping[str, Any],
+    *,
+    formation: str | None = None,
 ) -> str:
     """Return the report as HTML.
 
@@ -46,9 +48,10 @@ def report_page(
         figures: a PNG file a claim; it becomes part of the page.
         facts: lines on what the numbers rest on.
         record: what ``claims.json`` holds; its conditions are listed.
+        formation: a file beside the page that shows the profiles of every step, if there is one.
 
     Returns:
-        A whole document without any link to elsewhere.
+        A whole document; its only link is that to the formation.
 
     """
     rows = "".join(map(_row, findings))
@@ -60,10 +63,16 @@ def report_page(
 {"".join(f"<p>{html.escape(line)}</p>" for line in facts)}
 <table><thead><tr><th>claim</th><th>in the paper</th><th>expected</th><th>measured</th><th>verdict</th></tr></thead>
 <tbody>{rows}</tbody></table>
-<h2>Figures</h2>{pictures or "<p>none</p>"}
+{_link(formation)}<h2>Figures</h2>{pictures or "<p>none</p>"}
 <h2>Conditions</h2>{"".join(_condition(name, run) for name, run in record.get("conditions", {}).items())}
 </body></html>
 """
+
+
+def _link(formation: str | None) -> str:
+    if formation is None:
+        return ""
+    return f'<p><a href="{html.escape(formation, quote=True)}">Every condition, step by step</a></p>\n'
 
 
 def _row(one: Finding) -> str:

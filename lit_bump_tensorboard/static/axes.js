@@ -23,8 +23,23 @@ export function panel({width, height, x, y, xTicks, yTicks, xText, yText, xLabel
   if (xLabel) root.append(shape("text", {class: "label", x: (left + right) / 2, y: height - 6, "text-anchor": "middle"}, xLabel));
   const turn = `translate(13 ${(top + bottom) / 2}) rotate(-90)`;
   if (yLabel) root.append(shape("text", {class: "label", transform: turn, "text-anchor": "middle"}, yLabel));
-  if (title) root.append(shape("text", {class: "title", x: left, y: 16}, title));
+  if (title) root.append(fittedTitle(title, left, right - left));
   return root;
+}
+
+function fittedTitle(title, x, room) {
+  // Shortened in its middle, where a beginning and an end still tell it apart; whole under the pointer.
+  const signs = [...title];
+  const most = Math.max(Math.floor(room / 7.2), 8);
+  const half = Math.floor((most - 1) / 2);
+  const text = signs.length <= most ? title : `${signs.slice(0, half).join("")}…${signs.slice(-half).join("")}`;
+  return shape("text", {class: "title", x, y: 16}, shape("title", {}, title), text);
+}
+
+export function pointerOn(root, event, width, height) {
+  // Where the pointer is, in the units of a panel that may be shown smaller.
+  const box = root.getBoundingClientRect();
+  return [((event.clientX - box.left) / box.width) * width, ((event.clientY - box.top) / box.height) * height];
 }
 
 export function limitsOf(values, floor) {

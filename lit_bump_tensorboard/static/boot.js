@@ -1,8 +1,8 @@
 // The page: asks for numbers, keeps the choices, and draws.
-import {runColours, stepColour} from "./colours.js";
+import {RunLooks, stepColour} from "./colours.js";
 import {choice, runList, StepSlider, tick} from "./controls.js";
-import {element, emptied} from "./dom.js";
-import {saveCsv, savePng, saveSvg} from "./exporting.js";
+import {element, emptied, shape} from "./dom.js";
+import {growthRows, profileRows, saveCsv, savePng, saveSvg} from "./exporting.js";
 import {GROWTH_KINDS, growthPlot} from "./growth_plot.js";
 import {mapLimits, mapPlot} from "./map_plot.js";
 import {partsPlot} from "./parts_plot.js";
@@ -27,6 +27,7 @@ class Page {
     this.live = live;
     this.store = new Store();
     this.state = new State();
+    this.looks = new RunLooks();
     this.details = new Map();
     this.trouble = "";
     this.drawMs = 0;
@@ -136,14 +137,14 @@ class Page {
     const listed = all.filter((run) => run.toLowerCase().includes(text));
     const runs = listed.filter((run) => !hidden.has(run) && store.find(run, probe));
     const run = runs.includes(state.get("run")) ? state.get("run") : runs[0] || null;
-    const colours = runColours(all);
+    const looks = this.looks.of(all);
     const steps = store.steps(state.get("view") === "compare" || !run ? runs : [run], probe);
     const last = Math.max(...store.steps(runs, probe), 1);
     const newest = steps.length ? steps[steps.length - 1] : 0;
     this.step = state.get("follow") || state.get("step") === null ? newest : state.get("step");
-    this.drawAside(probes, probe, listed, colours, hidden, run);
+    this.drawAside(probes, probe, listed, looks, hidden, run);
     this.drawBars(steps);
-    this.drawPlots({probe, runs, run, colours, last, step: this.step});
+    this.drawPlots({probe, runs, run, looks, last, step: this.step});
   }
 
   drawEmpty() {
@@ -155,13 +156,13 @@ class Page {
       element("code", {}, "Trainer(callbacks=[lit_bump.RProfileCallback()])")), this.tooltip.node);
   }
 
-  drawAside(probes, probe, listed, colours, hidden, run) {
+  drawAside(probes, probe, listed, looks, hidden, run) {
     const {state} = this;
     const hadFocus = document.activeElement === this.filter;
     emptied(this.aside).append(
       choice("probe set", probes.map((one) => [one, one]), probe, (value) => state.set({probe: value})),
       element("fieldset", {}, element("legend", {}, `runs (${listed.length})`), this.filter, runList({
-        runs: listed, colours, hidden, chosen: run,
+        runs: listed, looks, hidden, chosen: run,
         onHide: (name, hide) => {
           if (hide) hidden.add(name);
           else hidden.delete(name);
@@ -193,15 +194,16 @@ class Page {
         state.get("band"), (band) => state.set({band})),
       tick("single images", state.get("images"), (images) => state.set({images})),
       tick("response and prediction", state.get("parts"), (parts) => state.set({parts})),
-      element("span", {}, ...[["PNG", savePng], ["SVG", saveSvg]].map(([name, save]) => element("button", {
-        type: "button", "aria-label": `save the profiles as ${name}`, onclick: () => save(this.profileSvg, this.fileName),
-      }, name)), element("button", {
-        type: "button", "aria-label": "save the numbers as CSV", onclick: () => saveCsv(this.rows, this.fileName),
-      }, "CSV")),
+      element("span", {}, ...[
+        ["PNG", "save what is seen as PNG", () => savePng(this.view, this.fileName)],
+        ["SVG", "save what is seen as SVG", () => saveSvg(this.view, this.fileName)],
+        ["CSV", "save the profiles as CSV", () => saveCsv(this.rows, `${this.fileName}_profiles`)],
+        ["growth CSV", "save the growth as CSV", () => saveCsv(this.grown, `${this.fileName}_growth`)],
+      ].map(([name, says, save]) => element("button", {type: "button", "aria-label": says, onclick: save}, name))),
     );
   }
 
-  drawPlots({probe, runs, run, colours, last, step}) {
+  drawPlots({probe, runs, run, looks, last, step}) {
     const {state, store} = this;
     const chosen = run ? store.find(run, probe) : null;
     const points = sortedPoints(chosen);
@@ -210,7 +212,7 @@ class Page {
     const curves = compares
       ? runs.map((name) => ({name, point: pointAt(store.find(name, probe), step)})).filter((one) => one.point)
         .map((one) => ({...one.point, label: `${one.name}, step ${stepText(one.point.step)}`, name: one.name,
-          colour: colours.get(one.name), strong: one.name === run}))
+          colour: looks.get(one.name).colour, dash: looks.get(one.name).dash, strong: one.name === run}))
         .sort((a, b) => Number(a.strong) - Number(b.strong))
       : formationCurves(points, step, last);
     const detail = this.detailOf(chosen, point);
@@ -224,47 +226,52 @@ class Page {
     const wide = narrow ? space : Math.floor((space - 16) * 0.6);
     const slim = narrow ? space : space - 16 - wide;
     const title = compares ? `all runs at step ${stepText(step)} or the last before it, ${probe}` : `${run || ""}, ${probe}`;
-    this.profileSvg = profilePlot({
+    const onNear = (event, lines) => (lines ? this.tooltip.show(event, lines) : this.tooltip.hide());
+    const profiles = profilePlot({
       curves, detail: seen, scale: state.get("scale"), band: seen && seen.low.length ? band : "none",
-      images: state.get("images"), width: wide, height: Math.min(Math.max(wide * 0.62, 300), 560), title,
-      onPoint: (event, curve, i) => this.point(event, curve, i),
+      images: state.get("images"), width: wide, height: Math.min(Math.max(wide * 0.62, 300), 560), title, onNear,
     });
-    this.fileName = `${run || "runs"}_${probe}_step_${step}`.replace(/[^A-Za-z0-9_.-]+/g, "_");
-    this.rows = [["curve", "step", "log10_eta", "median_ratio", "n_kept"],
-      ...curves.flatMap((curve) => curve.median.map((value, i) =>
-        [curve.name || run, curve.step, curve.log10Eta[i], value, curve.n_kept[i]]))];
     const held = runs.map((name) => ({
-      run: name, colour: colours.get(name), chosen: name === run, points: sortedPoints(store.find(name, probe)),
+      run: name, look: looks.get(name), chosen: name === run, points: sortedPoints(store.find(name, probe)),
     })).sort((a, b) => Number(a.chosen) - Number(b.chosen));
     const profileHeight = Math.min(Math.max(wide * 0.62, 300), 560);
     const growth = GROWTH_KINDS.map((kind, i) => growthPlot({
       kind, runs: held, step, last, width: slim, bottom: i === 2, height: Math.round(profileHeight / 3) + (i === 2 ? 12 : -6),
-      onRun: (event, name) => (name ? this.tooltip.show(event, [name]) : this.tooltip.hide()),
+      onNear,
     }));
     const mapHeight = 300;
     const limits = mapLimits(held.flatMap((one) => one.points));
     const missing = getComputedStyle(document.documentElement).getPropertyValue("--missing") || "#c6ccd3";
     const corner = state.get("parts") && detail
-      ? partsPlot({detail, colour: colours.get(run), width: slim, height: mapHeight, title: `step ${stepText(detail.step)}: response and prediction`})
+      ? partsPlot({
+        detail, colour: looks.get(run).colour, width: slim, height: mapHeight, onNear,
+        title: `step ${stepText(detail.step)}: response and prediction`,
+      })
       : null;
     const map = mapPlot({
       points, limits, step, last, width: corner ? wide : space, height: mapHeight, title: "formation: step by η",
-      missing: missing.trim(),
+      missing: missing.trim(), onNear,
     });
-    emptied(this.plots).append(this.verdictOf(run, point), element("div", {class: "grid2"},
-      element("div", {class: "card profiles"}, this.profileSvg, compares ? null : this.stepKey(last)),
+    const verdict = this.verdictOf(run, point);
+    const grid = element("div", {class: "grid2"},
+      element("div", {class: "card profiles"}, profiles, compares ? null : this.stepKey(last)),
       element("div", {class: "card growth"}, ...growth), element("div", {class: corner ? "card" : "card whole"}, map),
-      corner ? element("div", {class: "card"}, corner) : null));
+      corner ? element("div", {class: "card"}, corner) : null);
+    emptied(this.plots).append(verdict, grid);
+    this.fileName = `${run || "runs"}_${probe}_step_${step}`.replace(/[^A-Za-z0-9_.-]+/g, "_").slice(0, 120);
+    this.view = {plots: grid, title: `${probe}: ${verdict.textContent}`, legend: runs.map((name) => ({run: name, look: looks.get(name)}))};
+    this.rows = profileRows({curves, run, probe, detail, images: state.get("images")});
+    this.grown = growthRows(held, probe);
   }
 
   stepKey(last) {
-    const ramp = element("canvas", {class: "ramp", width: 120, height: 8, "aria-hidden": "true"});
-    const pen = ramp.getContext("2d");
-    const stops = pen.createLinearGradient(0, 0, 120, 0);
-    for (let i = 0; i <= 10; i += 1) stops.addColorStop(i / 10, stepColour(i / 10));
-    pen.fillStyle = stops;
-    pen.fillRect(0, 0, 120, 8);
-    return element("div", {class: "key"}, "step 0", ramp, `${stepText(last)} (log); newest bold, × no image kept`);
+    const parts = 24;
+    const ramp = Array.from({length: parts}, (_, i) => shape("rect", {
+      x: 100 + 5 * i, y: 4, width: 5.5, height: 8, fill: stepColour(i / (parts - 1)),
+    }));
+    return shape("svg", {class: "panel", width: 560, height: 18, viewBox: "0 0 560 18"},
+      shape("text", {x: 58, y: 12}, "step 0"), ...ramp,
+      shape("text", {x: 228, y: 12}, `${stepText(last)} (log); newest bold, × no image kept`));
   }
 
   verdictOf(run, point) {
@@ -275,17 +282,6 @@ class Page {
     return element("p", {class: "verdict"}, element("b", {}, point.verdict),
       `: max r ${numberText(point.height)}${place}; ${run}, step ${stepText(point.step)}, `,
       few === many ? `${few} images kept` : `${few} to ${many} images kept`);
-  }
-
-  point(event, curve, i) {
-    if (!curve) {
-      this.tooltip.hide();
-      return;
-    }
-    this.tooltip.show(event, [
-      curve.label, `η ${numberText(10 ** curve.log10Eta[i])}`, `median r ${numberText(curve.median[i])}`,
-      `${curve.n_kept[i]} images kept`,
-    ]);
   }
 
   detailOf(series, point) {

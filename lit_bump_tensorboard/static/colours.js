@@ -8,24 +8,34 @@ const STEP_STOPS = [[253, 231, 37], [122, 209, 81], [34, 168, 132], [42, 120, 14
 const BELOW = [[8, 81, 156], [107, 174, 214], [247, 247, 247]];
 const ABOVE = [[247, 247, 247], [253, 174, 97], [215, 48, 39], [103, 0, 31]];
 
-export function runColour(run) {
-  let hash = 2166136261;
-  for (const sign of run) hash = Math.imul(hash ^ sign.codePointAt(0), 16777619) >>> 0;
-  return RUN_COLOURS[hash % RUN_COLOURS.length];
-}
+const RUN_DASHES = [null, "7 3", "2 2.5", "10 3 2 3"]; // once every colour is taken, lines differ by their strokes
 
-export function runColours(runs) {
-  // The colour of a name, moved on where an earlier name in the alphabet has it already.
-  const taken = new Map();
-  const used = new Set();
-  for (const run of runs) {
-    let place = RUN_COLOURS.indexOf(runColour(run));
-    for (let i = 0; i < RUN_COLOURS.length && used.has(place); i += 1) place = (place + 1) % RUN_COLOURS.length;
-    used.add(place);
-    if (used.size === RUN_COLOURS.length) used.clear();
-    taken.set(run, RUN_COLOURS[place]);
+export class RunLooks {
+  // Colour and stroke of each run: that of its name, or the next free one; kept while the page is open.
+  constructor() {
+    this.looks = new Map();
+    this.taken = new Set();
   }
-  return taken;
+
+  of(runs) {
+    for (const run of runs) if (!this.looks.has(run)) this.looks.set(run, this.free(run));
+    return this.looks;
+  }
+
+  free(run) {
+    let hash = 2166136261;
+    for (const sign of run) hash = Math.imul(hash ^ sign.codePointAt(0), 16777619) >>> 0;
+    const n = RUN_COLOURS.length;
+    for (const dash of RUN_DASHES) {
+      for (let i = 0; i < n; i += 1) {
+        const colour = RUN_COLOURS[(hash + i) % n];
+        if (this.taken.has(`${colour} ${dash}`)) continue;
+        this.taken.add(`${colour} ${dash}`);
+        return {colour, dash};
+      }
+    }
+    return {colour: RUN_COLOURS[hash % n], dash: null}; // more runs than looks
+  }
 }
 
 function between(stops, share) {

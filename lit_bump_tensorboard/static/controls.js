@@ -1,5 +1,5 @@
 // The controls, made once; they only read and set the state.
-import {element} from "./dom.js";
+import {element, shape} from "./dom.js";
 
 export function choice(label, options, value, onChange) {
   const select = element("select", {"aria-label": label, onchange: () => onChange(select.value)});
@@ -59,18 +59,21 @@ export class StepSlider {
   }
 }
 
-export function runList({runs, colours, hidden, chosen, onHide, onChoose}) {
+export function swatch({colour, dash}) {
+  const line = shape("line", {x1: 0, x2: 18, y1: 6, y2: 6, stroke: colour, "stroke-width": 3, "stroke-dasharray": dash});
+  return shape("svg", {class: "swatch", viewBox: "0 0 18 12", width: 18, height: 12, "aria-hidden": "true"}, line);
+}
+
+export function runList({runs, looks, hidden, chosen, onHide, onChoose}) {
   const list = element("div", {class: "runs"});
   for (const run of runs) {
     const box = element("input", {
       type: "checkbox", checked: !hidden.has(run), "aria-label": `show ${run}`, onchange: () => onHide(run, !box.checked),
     });
-    const swatch = element("span", {class: "swatch"});
-    swatch.style.background = colours.get(run);
     const name = element("button", {
       type: "button", title: run, "aria-pressed": String(run === chosen), onclick: () => onChoose(run),
     }, run);
-    list.append(element("div", {class: run === chosen ? "run chosen" : "run"}, box, swatch, name));
+    list.append(element("div", {class: run === chosen ? "run chosen" : "run"}, box, swatch(looks.get(run)), name));
   }
   return list;
 }

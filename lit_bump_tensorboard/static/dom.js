@@ -59,3 +59,21 @@ export function bandOf(upper, lower) {
   }
   return parts.join("");
 }
+
+export function nearestSpot(spots, [x, y], reach = 16) {
+  // The spot, {place: [x, y], ...}, that is nearest to the pointer; null where none is near.
+  let best = null;
+  let least = reach * reach;
+  for (const spot of spots) {
+    const distance = (spot.place[0] - x) ** 2 + (spot.place[1] - y) ** 2;
+    if (distance <= least) [best, least] = [spot, distance];
+  }
+  return best;
+}
+
+export function markSpot(mark, spot) {
+  mark.setAttribute("visibility", spot ? "visible" : "hidden");
+  if (!spot) return;
+  mark.setAttribute("cx", spot.place[0]);
+  mark.setAttribute("cy", spot.place[1]);
+}

@@ -1,5 +1,5 @@
 // The formation as a map: eta across, step upwards, colour for the ratio; the same limits for all runs.
-import {panel} from "./axes.js";
+import {panel, pointerOn} from "./axes.js";
 import {ratioColour} from "./colours.js";
 import {element, pathOf, shape} from "./dom.js";
 import {decadeTicks, linearScale, numberText, powerText, stepPlace, stepText, stepTicks} from "./scales.js";
@@ -20,7 +20,8 @@ export function mapLimits(allPoints) {
   return [Math.max(low, -2), high];
 }
 
-export function mapPlot({points, limits, step, last, width, height, title, missing}) {
+export function mapPlot({points, limits, step, last, width, height, title, missing, onNear}) {
+  // onNear(event, lines) says what is under the pointer, null for nothing
   const root = element("div", {class: "map"});
   const etas = points.flatMap((point) => point.log10Eta);
   const xLimits = etas.length ? [Math.min(...etas), Math.max(...etas)] : [-3, 1];
@@ -39,10 +40,12 @@ export function mapPlot({points, limits, step, last, width, height, title, missi
   canvas.style.height = `${height}px`;
   const pen = canvas.getContext("2d");
   pen.scale(ratio, ratio);
+  const bands = [];
   points.forEach((point, i) => {
     const from = i === 0 ? 0 : (stepPlace(points[i - 1].step) + stepPlace(point.step)) / 2;
     const to = i === points.length - 1 ? stepPlace(point.step) : (stepPlace(point.step) + stepPlace(points[i + 1].step)) / 2;
     const top = i === points.length - 1 ? Math.max(to, from + 0.02 * room) : to;
+    bands.push({point, from, top});
     pen.globalAlpha = point.step <= step ? 1 : 0.35;
     point.median.forEach((value, k) => {
       const [left, right] = [x(point.log10Eta[k] - half), x(point.log10Eta[k] + half)];
@@ -59,7 +62,10 @@ export function mapPlot({points, limits, step, last, width, height, title, missi
     pen.fillRect(barLeft, barTop + i, 12, 1.5);
   }
   const bar = linearScale(limits, [barTop + barHeight, barTop]);
-  const marks = [0, ...[limits[0], limits[1]].filter((value) => Math.abs(bar(value) - bar(0)) > 18)];
+  const marks = [0]; // r = 1, the ends, and what fits between
+  for (const value of [limits[1], limits[0], ...decadeTicks(limits)]) {
+    if (marks.every((other) => Math.abs(bar(value) - bar(other)) > 18)) marks.push(value);
+  }
   for (const value of marks) {
     frame.append(shape("text", {class: "tick", x: barLeft + 17, y: bar(value) + 4}, numberText(10 ** value)));
   }
@@ -70,6 +76,17 @@ export function mapPlot({points, limits, step, last, width, height, title, missi
   peaks.forEach((place, i) => {
     if (place && !peaks[i - 1] && !peaks[i + 1]) frame.append(shape("circle", {class: "peak", cx: place[0], cy: place[1], r: 2}));
   });
+  frame.addEventListener("pointermove", (event) => {
+    const [left, top] = pointerOn(frame, event, width, height);
+    const [place, level] = [x.invert(left), y.invert(top)];
+    const band = bands.find((one) => level >= one.from && level <= one.top);
+    const k = band ? band.point.log10Eta.findIndex((one) => Math.abs(one - place) <= half) : -1;
+    onNear(event, k < 0 ? null : [
+      `step ${stepText(band.point.step)}`, `η ${numberText(10 ** band.point.log10Eta[k])}`,
+      `median r ${numberText(band.point.median[k])}`, `${band.point.n_kept[k]} images kept`,
+    ]);
+  });
+  frame.addEventListener("pointerleave", (event) => onNear(event, null));
   root.style.height = `${height}px`;
   root.append(canvas, frame);
   return root;

@@ -1,11 +1,11 @@
 // Response and prediction apart: why a peak moved.
-import {limitsOf, panel} from "./axes.js";
-import {pathOf, shape} from "./dom.js";
-import {decadeTicks, linearScale, powerText} from "./scales.js";
+import {limitsOf, panel, pointerOn} from "./axes.js";
+import {markSpot, nearestSpot, pathOf, shape} from "./dom.js";
+import {decadeTicks, linearScale, numberText, powerText} from "./scales.js";
 
 const PARTS_MARGIN = {left: 58, right: 14, top: 26, bottom: 40};
 
-export function partsPlot({detail, colour, width, height, title}) {
+export function partsPlot({detail, colour, width, height, title, onNear}) {
   const logged = (row) => row.map((value) => (value === null || value <= 0 ? null : Math.log10(value)));
   const response = logged(detail.rows.response || []);
   const prediction = logged(detail.rows.prediction || []);
@@ -27,5 +27,19 @@ export function partsPlot({detail, colour, width, height, title}) {
   const corner = PARTS_MARGIN.left + 10;
   root.append(shape("text", {class: "tick", x: corner, y: PARTS_MARGIN.top + 14}, "— median response"));
   root.append(shape("text", {class: "tick", x: corner, y: PARTS_MARGIN.top + 30}, "- - predicted, η² tr G / d"));
+  const near = shape("circle", {class: "near", r: 5, visibility: "hidden"});
+  root.append(near);
+  const spots = [[response, "response"], [prediction, "predicted"]].flatMap(([row, name]) => at(row)
+    .map((place, i) => place && {place, lines: [`η ${numberText(10 ** etas[i])}`, `${name} ${numberText(10 ** row[i])}`]})
+    .filter(Boolean));
+  root.addEventListener("pointermove", (event) => {
+    const found = nearestSpot(spots, pointerOn(root, event, width, height));
+    markSpot(near, found);
+    onNear(event, found && found.lines);
+  });
+  root.addEventListener("pointerleave", (event) => {
+    markSpot(near, null);
+    onNear(event, null);
+  });
   return root;
 }

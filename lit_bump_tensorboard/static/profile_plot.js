@@ -1,12 +1,12 @@
 // Response profiles: ratio over eta, all steps of one run or one step of several runs.
-import {limitsOf, panel} from "./axes.js";
+import {limitsOf, panel, pointerOn} from "./axes.js";
 import {stepColour} from "./colours.js";
-import {bandOf, pathOf, shape} from "./dom.js";
+import {bandOf, markSpot, nearestSpot, pathOf, shape} from "./dom.js";
 import {decadeTicks, linearScale, niceTicks, numberText, powerText, stepPlace} from "./scales.js";
 
 const PROFILE_MARGIN = {left: 58, right: 14, top: 26, bottom: 40};
 
-export function profilePlot({curves, detail, scale, band, images, width, height, title, onPoint}) {
+export function profilePlot({curves, detail, scale, band, images, width, height, title, onNear}) {
   // curves: {points: [{log10Eta, median, n_kept, step}], colour, label, strong}; the last strong one is the newest.
   const isLog = scale === "log";
   const onScale = (ratio) => (ratio === null || (isLog && ratio <= 0) ? null : isLog ? Math.log10(ratio) : ratio);
@@ -41,26 +41,46 @@ export function profilePlot({curves, detail, scale, band, images, width, height,
   if (detail && images) {
     for (const row of detail.images) root.append(shape("path", {class: "image", d: pathOf(at(detail.log10Eta, row))}));
   }
+  const spots = [];
   for (const curve of curves) {
     const places = at(curve.log10Eta, curve.median);
     root.append(shape("path", {
       class: curve.strong ? "curve strong" : "curve", d: pathOf(places), stroke: curve.colour, "stroke-dasharray": curve.dash,
     }));
-    if (!curve.strong) continue;
     places.forEach((place, i) => {
+      if (place !== null) spots.push({place, curve, i});
+      if (!curve.strong) return;
       if (place === null) {
         const left = x(curve.log10Eta[i]);
         root.append(shape("path", {class: "lost", d: `M${left - 3},${foot - 9}l6,6m0,-6l-6,6`}));
         return;
       }
-      const dot = shape("circle", {class: "dot", cx: place[0], cy: place[1], r: 3.2, fill: curve.colour});
-      const spot = shape("circle", {class: "spot", cx: place[0], cy: place[1], r: 9});
-      spot.addEventListener("pointerenter", (event) => onPoint(event, curve, i));
-      spot.addEventListener("pointerleave", (event) => onPoint(event, null, i));
-      root.append(dot, spot);
+      root.append(shape("circle", {class: "dot", cx: place[0], cy: place[1], r: 3.2, fill: curve.colour}));
     });
   }
+  const near = shape("circle", {class: "near", r: 5, visibility: "hidden"});
+  root.append(near);
+  root.addEventListener("pointermove", (event) => {
+    const found = nearestSpot(spots, pointerOn(root, event, width, height));
+    markSpot(near, found);
+    onNear(event, found && [
+      found.curve.label, `η ${numberText(10 ** found.curve.log10Eta[found.i])}`,
+      `median r ${numberText(found.curve.median[found.i])}`, ...bandLine(found, detail, band),
+      `${found.curve.n_kept[found.i]} images kept`,
+    ]);
+  });
+  root.addEventListener("pointerleave", (event) => {
+    markSpot(near, null);
+    onNear(event, null);
+  });
   return root;
+}
+
+function bandLine({curve, i}, detail, band) {
+  // The band belongs to the newest curve alone.
+  if (!curve.strong || !detail || band === "none") return [];
+  const name = band === "quartiles" ? "quartiles of images" : "90 % of the median";
+  return [`${name} ${numberText(detail.low[i])} to ${numberText(detail.high[i])}`];
 }
 
 export function formationCurves(points, step, last) {

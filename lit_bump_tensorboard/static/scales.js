@@ -18,10 +18,10 @@ export function niceTicks([low, high], count) {
 }
 
 export function decadeTicks([low, high]) {
-  // Whole decades of a base-10 logarithm; 1-2-5 where fewer than two fit.
+  // Whole decades of a base-10 logarithm; 1-2-5 where fewer than three fit.
   const whole = [];
   for (let k = Math.ceil(low - 1e-9); k <= high + 1e-9; k += 1) whole.push(k);
-  if (whole.length >= 2) return whole;
+  if (whole.length >= 3) return whole;
   const fine = [];
   for (let k = Math.floor(low); k <= Math.ceil(high); k += 1) {
     for (const m of [1, 2, 5]) {
@@ -29,7 +29,8 @@ export function decadeTicks([low, high]) {
       if (value >= low - 1e-9 && value <= high + 1e-9) fine.push(value);
     }
   }
-  return fine;
+  if (fine.length >= 2) return fine;
+  return niceTicks([10 ** low, 10 ** high], 4).filter((value) => value > 0).map((value) => Math.log10(value));
 }
 
 const RAISED = {"-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴", 5: "⁵", 6: "⁶", 7: "⁷", 8: "⁸", 9: "⁹"};

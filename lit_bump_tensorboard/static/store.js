@@ -10,6 +10,7 @@ export class Store {
   apply(answer) {
     const present = new Set();
     let changed = false;
+    let isWhole = true;
     for (const one of answer.series) {
       const key = JSON.stringify([one.run, one.tag]);
       present.add(key);
@@ -32,6 +33,7 @@ export class Store {
         held.points.set(point.step, {...point, log10Eta: answer.ladders[point.ladder]});
         changed = true;
       }
+      isWhole = isWhole && held.points.size === valid.size;
     }
     for (const key of [...this.series.keys()]) {
       if (!present.has(key)) {
@@ -39,7 +41,7 @@ export class Store {
         changed = true;
       }
     }
-    this.since = Math.max(this.since, answer.now || 0);
+    this.since = isWhole ? Math.max(this.since, answer.now || 0) : 0; // what is missing is in a whole answer
     if (changed) this.version += 1;
     return changed;
   }

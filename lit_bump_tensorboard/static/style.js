@@ -17,10 +17,9 @@ export function styleText() {
 .lit-bump button[aria-pressed=true]{border-color:var(--accent);color:var(--accent)}
 .lit-bump :focus-visible{outline:2px solid var(--accent);outline-offset:1px}
 .lit-bump .runs{display:flex;flex-direction:column;gap:1px;overflow:visible}
-.lit-bump .run{display:grid;grid-template-columns:auto 12px 1fr;gap:6px;align-items:center;padding:2px 4px;border-radius:4px}
+.lit-bump .run{display:grid;grid-template-columns:auto 18px 1fr;gap:6px;align-items:center;padding:2px 4px;border-radius:4px}
 .lit-bump .run.chosen{background:var(--faint)}
 .lit-bump .run button{border:0;background:none;padding:0;text-align:left;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
-.lit-bump .swatch{width:12px;height:12px;border-radius:2px}
 .lit-bump .bar{display:flex;flex-wrap:wrap;align-items:center;gap:10px 14px;margin-bottom:10px}
 .lit-bump .slider{flex:1;min-width:220px;display:flex;align-items:center;gap:10px}
 .lit-bump .slider input{flex:1;min-width:80px;accent-color:var(--accent)}
@@ -28,12 +27,10 @@ export function styleText() {
 .lit-bump .grid2{display:grid;grid-template-columns:minmax(0,3fr) minmax(0,2fr);gap:16px}
 .lit-bump .card{min-width:0}.lit-bump .card.whole{grid-column:1/-1}
 .lit-bump .status{color:var(--soft);font-size:12px}.lit-bump .status.bad{color:#c4432b}
-.lit-bump .verdict{margin:0 0 6px;color:var(--soft)}.lit-bump .verdict b{color:var(--ink);font-weight:600}
+.lit-bump .verdict{margin:0 0 6px;color:var(--soft);overflow-wrap:anywhere}.lit-bump .verdict b{color:var(--ink);font-weight:600}
 .lit-bump .empty{max-width:560px;margin:12vh auto;grid-column:1/-1}.lit-bump .empty code{display:block;background:var(--faint);padding:8px 10px;border-radius:4px;margin:6px 0 14px}
 .lit-bump .map{position:relative}.lit-bump .map>*{position:absolute;left:0;top:0}
 .lit-bump .tooltip{position:fixed;z-index:5;background:var(--ink);color:var(--page);padding:6px 9px;border-radius:4px;pointer-events:none;font-size:12px;max-width:360px;overflow-wrap:anywhere}
-.lit-bump .key{display:flex;gap:8px;align-items:center;color:var(--soft);font-size:12px;margin:2px 0 0 58px}
-.lit-bump .ramp{width:120px;height:8px;border-radius:2px}
 .panel{display:block;max-width:100%;overflow:visible;font:12px Roboto,system-ui,sans-serif}
 .panel .grid line{stroke:var(--faint,#eef1f4)}
 .panel .axis{stroke:var(--lost,#9aa3ad)}
@@ -45,7 +42,7 @@ export function styleText() {
 .panel .curve.strong{stroke-width:2.4}.panel .curve.dashed{stroke-dasharray:6 4}
 .panel .band{fill-opacity:.16;stroke:none}
 .panel .image{fill:none;stroke:var(--soft,#656d76);stroke-opacity:.35;stroke-width:.7}
-.panel .spot,.panel .grip{fill:transparent;stroke:none;pointer-events:all}.panel .grip{fill:none;stroke:transparent;stroke-width:9;pointer-events:stroke}
+.panel .near{fill:none;stroke:var(--accent,#0b63c5);stroke-width:2}
 .panel .lost{stroke:var(--lost,#9aa3ad);stroke-width:1.4;fill:none}
 .panel path.peak{fill:none;stroke:#111;stroke-width:1.6}.panel circle.peak{fill:#111}
 @media (max-width:1100px){.lit-bump .grid2{grid-template-columns:minmax(0,1fr)}}

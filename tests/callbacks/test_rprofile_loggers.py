@@ -3,6 +3,7 @@
 # ruff: noqa: D102
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,16 @@ import pytest
 import torch
 from lightning.pytorch.callbacks import EarlyStopping, LearningRateMonitor, ModelCheckpoint
 from lightning.pytorch.loggers import CSVLogger, Logger, TensorBoardLogger
+from matplotlib.text import Text
+from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
 from torch import Tensor
 
 from lit_bump.callbacks.formation_table import read_table
+from lit_bump.figures import formation_figure, rgb_array
 from lit_bump.measure import load_formation
+from lit_bump.schedules import LogSteps
 from tests.callbacks.test_rprofile import TwoOptimizers
 from tests.callbacks.tiny_run import SMALL, STEPS, TinyModule, tiny_callback, tiny_probe, tiny_trainer
 
@@ -94,6 +99,25 @@ def test_a_logger_that_takes_pictures_gets_the_cumulative_figure(tmp_path: Path)
         (0, "bump/profile/p", (360, 600, 3)),
         (1, "bump/profile/p", (360, 600, 3)),
     ]
+
+
+def test_the_newest_picture_holds_every_step(tmp_path: Path) -> None:
+    """TensorBoard keeps ten pictures of a tag, and the newest of them always."""
+    logger = TensorBoardLogger(tmp_path)
+    callback = tiny_callback(figures=True, schedule=LogSteps(steps=tuple(range(25))))
+    tiny_trainer(tmp_path, callback, max_steps=24, logger=logger).fit(TinyModule())
+    formation = load_formation(str(logger.log_dir))["p"]
+    assert formation.steps == tuple(range(25))
+    figure = formation_figure(formation)
+    drawn = [np.asarray(line.get_ydata()) for line in figure.axes[0].lines]
+    for profile in formation.profiles:
+        assert any(np.array_equal(curve, profile.median()) for curve in drawn)
+    kept = EventAccumulator(str(logger.log_dir)).Reload().Images("bump/profile/p")  # as many as TensorBoard keeps
+    assert (kept[-1].step, len(kept) < 25) == (24, True)
+    with Image.open(io.BytesIO(kept[-1].encoded_image_string)) as image:
+        np.testing.assert_array_equal(np.asarray(image), rgb_array(figure))
+    assert min(float(text.get_fontsize()) for text in figure.findobj(Text) if text.get_text()) >= 9
+    assert figure.get_size_inches()[0] <= 5  # a card is about 420 pixels wide: larger figures are shrunk
 
 
 def test_a_logger_that_raises_costs_one_warning(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def test_killed_at_random_moments_it_goes_on_to_the_same_table(tmp_path: Path) -
     process = start(tmp_path / "killed")
     assert process.wait(timeout=300) == 0, (tmp_path / "killed.log").read_text(encoding="utf-8")
     assert table(tmp_path / "killed") == table(tmp_path / "whole"), f"killed after {moment:.1f} s"
-    for name in ("report.html", "claims.md", "claims.json", "C2.png", "C4.png"):
+    for name in ("report.html", "formation.html", "claims.md", "claims.json", "C2.png", "C4.png"):
         assert (tmp_path / "killed" / name).stat().st_size > 0
 
 

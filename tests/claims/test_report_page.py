@@ -56,6 +56,8 @@ def test_report_is_one_file_without_links(picture: Path) -> None:
     for one in findings:
         assert one.statement in page
     assert "digest of the images" in page
+    beside = report_page("Claims", findings, {}, facts(scale, evidence), record, formation="formation.html")
+    assert '<a href="formation.html">' in beside
 
 
 def test_names_and_texts_of_runs_are_escaped(picture: Path) -> None:

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -110,7 +111,9 @@ def environment(folder: Path, root: Path = ROOT) -> dict[str, str]:
 
 
 @contextmanager
-def served(logdir: Path, extra: Path, *flags: str, port: int | None = None, root: Path = ROOT) -> Iterator[str]:
+def served(
+    logdir: Path, extra: Path, *flags: str, port: int | None = None, root: Path = ROOT, with_plugin: bool = True
+) -> Iterator[str]:
     """Run TensorBoard.
 
     Yields:
@@ -125,7 +128,8 @@ def served(logdir: Path, extra: Path, *flags: str, port: int | None = None, root
     logged = extra / f"tensorboard_{port}.log"
     extra.mkdir(parents=True, exist_ok=True)
     with logged.open("w") as log:
-        process = subprocess.Popen(command, cwd=extra, env=environment(extra / "plugin", root), stdout=log, stderr=log)
+        variables = environment(extra / "plugin", root) if with_plugin else dict(os.environ)
+        process = subprocess.Popen(command, cwd=extra, env=variables, stdout=log, stderr=log)
     prefix = next((flag.partition("=")[2] for flag in flags if flag.startswith("--path_prefix=")), "")
     try:
         address = f"http://127.0.0.1:{port}{prefix}"
@@ -153,6 +157,16 @@ def ask(address: str) -> Any:
     """Return what a JSON route answers."""
     with urllib.request.urlopen(address, timeout=20) as answer:
         return json.loads(answer.read())
+
+
+def status(address: str, data: bytes | None = None) -> int:
+    """Return the status of an answer; a refused one is closed like any other."""
+    try:
+        with urllib.request.urlopen(address, data=data, timeout=20) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code
 
 
 def changes(address: str, since: float = 0, *, until: int = 0) -> Any:
