@@ -26,12 +26,15 @@ if TYPE_CHECKING:
     from lit_bump.encoders import Encoder as Encoder
     from lit_bump.encoders import load_encoder as load_encoder
     from lit_bump.errors import LitBumpError as LitBumpError
+    from lit_bump.integrations import Prober as Prober
+    from lit_bump.integrations import ResponseProfile as ResponseProfile
     from lit_bump.measure import Bump as Bump
     from lit_bump.measure import Formation as Formation
     from lit_bump.measure import Profile as Profile
     from lit_bump.measure import Protocol as Protocol
     from lit_bump.measure import load_formation as load_formation
     from lit_bump.measure import measure_profile as measure_profile
+    from lit_bump.measure import no_trace as no_trace
     from lit_bump.measure import paired_difference as paired_difference
     from lit_bump.modules import AdversarialClassifierModule as AdversarialClassifierModule
     from lit_bump.modules import AdversarialMixin as AdversarialMixin
@@ -56,7 +59,16 @@ if TYPE_CHECKING:
 _PUBLIC = {
     "attacks": ("PGD", "attacked"),
     "errors": ("LitBumpError",),
-    "measure": ("Bump", "Formation", "Profile", "Protocol", "load_formation", "measure_profile", "paired_difference"),
+    "measure": (
+        "Bump",
+        "Formation",
+        "Profile",
+        "Protocol",
+        "load_formation",
+        "measure_profile",
+        "no_trace",
+        "paired_difference",
+    ),
     "networks": ("ResNet18", "VGG16", "WideResNet28x10", "build_network"),
     "probes": ("ImageSet", "ProbeSet", "image_set", "named_probe_set"),
     "probing": ("ProbeResult", "load_results", "probe"),
@@ -74,6 +86,7 @@ _PUBLIC = {
         "ShapesDataModule",
     ),
     "callbacks": ("RProfileCallback", "StepCheckpoint"),
+    "integrations": ("Prober", "ResponseProfile"),
     "runs": ("SavedRun", "measure_run"),
 }
 _HOME = {name: f"lit_bump.{module}" for module, names in _PUBLIC.items() for name in names}

@@ -1,8 +1,8 @@
 """The order of the parts: imports run one way, the light parts stay light, and every file can be found by its name.
 
 The order is measure <- images <- networks, probes, attacks, schedules <- modules, datamodules, callbacks, figures
-<- runs <- encoders <- probing <- claims <- cli. Imports are read from the syntax tree, so one inside a function counts
-as well.
+<- runs, integrations <- encoders <- probing <- claims <- cli. Imports are read from the syntax tree, so one inside a
+function counts as well.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ORDER = (
     ("images",),
     ("networks", "probes", "attacks", "schedules"),
     ("modules", "datamodules", "callbacks", "figures"),
-    ("runs",),
+    ("runs", "integrations"),
     ("encoders",),
     ("probing",),
     ("claims",),

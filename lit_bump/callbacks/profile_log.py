@@ -20,10 +20,9 @@ from lit_bump.callbacks.profile_scalars import FIGURE_TAG, log_step, scalars
 from lit_bump.callbacks.profile_tensorboard import (
     discard_from,
     tensorboard_writer,
-    write_figure,
     write_hparam_metrics,
     write_log_step,
-    write_tensor,
+    write_profiles,
 )
 from lit_bump.measure import Profile
 
@@ -82,14 +81,7 @@ class ProfileLog:
                 if writer is None:
                     continue
                 logger.log_metrics(values, step=step)
-                for row in rows:
-                    write_log_step(writer, row["probe"], step, row["max_r"])
-                for label, pixels in figures.items():
-                    write_figure(writer, label, step, pixels)
-                writer.flush()  # before what may fail: the tab's tensors go through a private method
-                for label, profile in profiles.items():
-                    write_tensor(writer, label, step, profile)
-                writer.flush()
+                write_profiles(writer, step, rows, profiles, figures)
                 self._say_where(logger)
 
     def deliver(self, trainer: Trainer) -> None:

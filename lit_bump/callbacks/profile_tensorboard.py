@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float32
 
+from lit_bump.callbacks.formation_table import Row
 from lit_bump.callbacks.profile_scalars import FIGURE_TAG, LOG_STEP_TAG, TENSOR_TAG, log_step
 from lit_bump.measure import Profile
 from lit_bump.measure.bump import median_over_images
@@ -40,6 +41,33 @@ def tensorboard_writer(logger: Any) -> Any | None:
     needed = ("add_scalar", "add_image", "flush", "_get_file_writer")
     # A logger of another kind may answer to any name, so the class is asked.
     return writer if writer is not None and all(hasattr(type(writer), name) for name in needed) else None
+
+
+def write_profiles(
+    writer: Any,
+    step: int,
+    rows: Sequence[Row],
+    profiles: Mapping[str, Profile],
+    figures: Mapping[str, np.ndarray],
+) -> None:
+    """Write all of a measurement but its scalars, which loggers may want to write themselves.
+
+    Args:
+        writer: of the run.
+        step: optimiser step.
+        rows: of the formation table, one a probe set.
+        profiles: by probe set.
+        figures: rendered cumulative figures by probe set; none where figures are off.
+
+    """
+    for row in rows:
+        write_log_step(writer, row["probe"], step, row["max_r"])
+    for label, pixels in figures.items():
+        write_figure(writer, label, step, pixels)
+    writer.flush()  # before what may fail: the tab's tensors go through a private method
+    for label, profile in profiles.items():
+        write_tensor(writer, label, step, profile)
+    writer.flush()
 
 
 def write_log_step(writer: Any, label: str, step: int, height: float) -> None:

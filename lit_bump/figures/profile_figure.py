@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lit_bump.figures.curve_style import FONT_SIZE, NEWEST, finish_axes, mark_discarded, new_axes
@@ -30,6 +31,19 @@ def profile_figure(profile: Profile, *, title: str | None = None) -> Figure:
 
     """
     figure, axes = new_axes()
+    draw_profile(axes, profile, title=title)
+    return figure
+
+
+def draw_profile(axes: Axes, profile: Profile, *, title: str | None = None) -> None:
+    """Draw a profile on axes that are there.
+
+    Args:
+        axes: get a logarithmic axis for eta and one for the ratio.
+        profile: as for ``profile_figure``.
+        title: likewise.
+
+    """
     etas, kept, curve = profile.etas, profile.n_kept(), profile.median()
     low, high = profile.quantiles([0.25, 0.75])
     alpha = float(np.clip(4.0 / profile.n_images, 0.12, 0.6))
@@ -47,7 +61,6 @@ def profile_figure(profile: Profile, *, title: str | None = None) -> Figure:
             )
     count = f"{profile.n_images} {'image' if profile.n_images == 1 else 'images'}"
     axes.text(1.0, 1.015, count, transform=axes.transAxes, fontsize=FONT_SIZE - 2, ha="right", **note)
-    return figure
 
 
 def _title(profile: Profile) -> str:
