@@ -17,6 +17,7 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.utilities import rank_zero_info, rank_zero_warn
 from torch import nn
 
+from lit_bump.callbacks.measured_weights import RAW, MeasuredWeights
 from lit_bump.callbacks.measurement_budget import MeasurementBudget, stopped
 from lit_bump.callbacks.probe_choice import N_IMAGES, chosen_probe, listed_probes, validation_probe
 from lit_bump.callbacks.probed_encoder import encoder_name, probed_encoder
@@ -107,6 +108,7 @@ class RProfileCallback(Callback):
     def _begin(self) -> None:
         self.record = RunRecord(self.figures)
         self.budget = MeasurementBudget(self.max_share, self.budget_seconds)
+        self.weights = MeasuredWeights()
         self._sets: dict[str, ProbeSet] = {}
         self._phi: nn.Module | None = None
         self._total: int | None = None
@@ -197,7 +199,10 @@ class RProfileCallback(Callback):
     ) -> None:
         """Measure where an optimiser step has reached a target."""
         self.budget.note(trainer.global_step)
-        if self._is_due(trainer):
+        is_due = self._is_due(trainer)
+        if is_due or trainer.is_last_batch:
+            self._note_weights(trainer)
+        if is_due:
             granted = self._granted(trainer)
             if granted is None:
                 self._last_step = self._skipped_at = trainer.global_step
@@ -205,6 +210,10 @@ class RProfileCallback(Callback):
                 self._tell_once(trainer, "no response profile", f"the least costs {self.budget.least:.3g} s")
             else:
                 self._measure(trainer, granted)
+
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Remember what the last step has left, where an epoch has ended early."""
+        self._note_weights(trainer)
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Measure the last step, wherever training has ended, and say what all has cost."""
@@ -219,6 +228,10 @@ class RProfileCallback(Callback):
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
         """Deliver what waits for a step that will not come."""
         self.record.deliver(trainer)
+
+    def _note_weights(self, trainer: Trainer) -> None:
+        if self.enable and self._phi is not None:
+            self.weights.note(trainer, self._phi)
 
     def _refuse_twins(self, trainer: Trainer) -> None:
         taken = Counter(label for callback in _callbacks(trainer) for label in callback.labels)
@@ -296,6 +309,9 @@ class RProfileCallback(Callback):
         )
         seconds = time.perf_counter() - began
         self.record.seconds += seconds
+        weights = self.weights.name(trainer, self._phi)
+        if weights != RAW:
+            rank_zero_info(f"Step {trainer.global_step}: the response profile of {label} is that of weights {weights}")
         return profile.with_context(
             step=trainer.global_step,
             epoch=trainer.current_epoch,
@@ -303,6 +319,7 @@ class RProfileCallback(Callback):
             probe_source=probe.source,
             probe_digest=probe.digest,
             encoder=encoder_name(self.encoder),
+            weights=weights,
             processes=trainer.world_size,
             seconds=seconds,
             share=self.record.share(),
