@@ -80,7 +80,7 @@ def measured_row(family: str, name: str, millions: float, seconds: int) -> str:
     for size in (64, 96, 128, None):
         spec = f"random:timm:{name}" + (f"@size={size}" if size else "")
         try:
-            with _limit(seconds), warnings.catch_warnings():
+            with limit(seconds), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 encoder = load_encoder(spec)
                 shapes = draw_shapes(2, seed=0, split="test")[0].float() / 255
@@ -115,7 +115,14 @@ def _height(profile: Profile) -> str:
 
 
 @contextmanager
-def _limit(seconds: int) -> Iterator[None]:
+def limit(seconds: int) -> Iterator[None]:
+    """End a block that takes too long.
+
+    Raises:
+        TimeoutError: in that case.
+
+    """
+
     def late(_signal: int, _frame: object) -> None:
         raise TimeoutError(f"more than {seconds} s")
 
