@@ -18,7 +18,7 @@ import torch
 
 from benchmarks.shared import Setting, machine, update_results
 
-PARTS = ("engine", "everything", "parts", "denominators", "growth", "roofline", "memory", "tab")
+PARTS = ("engine", "everything", "parts", "denominators", "growth", "roofline", "memory", "tab", "overhead")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

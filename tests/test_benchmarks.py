@@ -23,6 +23,7 @@ from lit_bump.measure.directions import directions
         ("everything", "| ResNet-18 width 4 | 2 steps on shapes"),
         ("denominators", "| exact, torch.func.jacrev | 0 |"),
         ("tab", "| answer with all points, ms | 1 |"),
+        ("overhead", "| the step itself |"),
     ],
 )
 def test_part_writes_its_table(part: str, row: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

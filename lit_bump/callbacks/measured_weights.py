@@ -72,9 +72,9 @@ def _callbacks(trainer: Trainer, *kinds: type[Any]) -> list[Any]:
 
 @torch.no_grad()
 def _fingerprint(phi: nn.Module) -> Tensor:
-    """Return two numbers a parameter, on its device: cheap, and different for an average of different weights."""
-    sums = [torch.stack([p.double().sum(), p.double().abs().sum()]) for p in phi.parameters()]
-    return torch.stack([one.cpu() for one in sums]) if sums else torch.zeros(0)
+    """Return a norm a parameter: cheap, and different for an average of different weights."""
+    norms = torch._foreach_norm([p.detach() for p in phi.parameters()]) if any(True for _ in phi.parameters()) else []
+    return torch.stack([norm.double().cpu() for norm in norms]) if norms else torch.zeros(0)
 
 
 def _owners(trainer: Trainer, phi: nn.Module) -> list[nn.Module]:

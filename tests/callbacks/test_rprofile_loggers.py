@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import lightning.pytorch as pl
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -26,7 +25,7 @@ from lit_bump.figures import formation_figure, rgb_array
 from lit_bump.measure import load_formation
 from lit_bump.schedules import LogSteps
 from tests.callbacks.test_rprofile import TwoOptimizers
-from tests.callbacks.tiny_run import SMALL, STEPS, TinyModule, tiny_callback, tiny_probe, tiny_trainer
+from tests.callbacks.tiny_run import SMALL, STEPS, TinyModule, tiny_callback, tiny_trainer
 
 
 class StrictLogger(Logger):
@@ -223,21 +222,3 @@ def test_without_matplotlib_there_are_curves_and_one_warning(tmp_path: Path, mon
     tags = events_of(logger.log_dir).Tags()
     assert len([tag for tag in tags["scalars"] if tag == "bump/max_r/p"]) == 1
     assert not tags["images"]
-
-
-def test_thirty_measurements_leave_no_tensors_behind(tmp_path: Path) -> None:
-    import gc
-
-    from lit_bump.schedules import LogSteps
-
-    counts: list[int] = []
-
-    class Count(pl.Callback):
-        def on_train_batch_end(self, trainer: pl.Trainer, *_: Any) -> None:
-            if trainer.global_step in (5, 30):
-                gc.collect()
-                counts.append(sum(issubclass(type(thing), Tensor) for thing in gc.get_objects()))
-
-    callback = tiny_callback(probes=tiny_probe(n_images=1), schedule=LogSteps(steps=tuple(range(30))))
-    tiny_trainer(tmp_path, callback, Count(), max_steps=30, logger=TensorBoardLogger(tmp_path)).fit(TinyModule())
-    assert counts[1] - counts[0] <= 30
