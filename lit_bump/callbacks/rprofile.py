@@ -228,6 +228,7 @@ class RProfileCallback(Callback):
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
         """Deliver what waits for a step that will not come."""
         self.record.deliver(trainer)
+        self.record.release()
 
     def _note_weights(self, trainer: Trainer) -> None:
         if self.enable and self._phi is not None:
@@ -292,7 +293,10 @@ class RProfileCallback(Callback):
                     self._tell_once(trainer, f"response profile of {label}", profile.gave_up)
             if self.save_checkpoints and self.record.log_dir is not None:
                 path = self.record.log_dir / "checkpoints" / f"step_{trainer.global_step:08d}.ckpt"
-                trainer.save_checkpoint(path)
+                try:
+                    trainer.save_checkpoint(path)
+                except OSError as error:
+                    rank_zero_warn(f"no checkpoint of step {trainer.global_step} ({path}: {error.strerror or error})")
 
     def _tell_once(self, trainer: Trainer, what: str, why: str) -> None:
         if not self._has_told:

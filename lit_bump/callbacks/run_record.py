@@ -6,6 +6,7 @@ files, loggers and pictures are the first process's alone. Files come first: not
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -51,6 +52,7 @@ class RunRecord:
         self._files: ProfileFiles | None = None
         self._earlier_dir: Path | None = None
         self._digests: dict[str, str] = {}
+        self._cannot_write = False
         self._elapsed, self._began = 0.0, time.perf_counter()
 
     def state_dict(self) -> dict[str, Any]:
@@ -107,18 +109,23 @@ class RunRecord:
         # absolute: a run may be resumed from another working folder
         self.log_dir = Path(trainer.log_dir or trainer.default_root_dir).resolve()
         if trainer.is_global_zero:
-            self._files = ProfileFiles(self.log_dir, probes)
+            self._files = self._held_files(self.log_dir, probes)
+            self.log_dir = self._files.log_dir
             resumed = step > 0 or bool(self.rows)
-            if first and not resumed and (aside := self._files.set_aside()):
-                rank_zero_info(f"Profiles of an older run in {self.log_dir} are now in {aside}")
-            superseded = self._files.go_back_to(step if resumed else -1, self._earlier_dir)
+            superseded: Path | None = None
+            try:
+                if first and not resumed and (aside := self._files.set_aside()):
+                    rank_zero_info(f"Profiles of an older run in {self.log_dir} are now in {aside}")
+                superseded = self._files.go_back_to(step if resumed else -1, self._earlier_dir)
+            except OSError as error:
+                self._warn_once(f"{self.log_dir}: {error.strerror or error}")
             if superseded:
                 rank_zero_info(
                     f"The run goes on from step {step}; later profiles in {self.log_dir} are in {superseded}"
                 )
             self._join(self._files.rows(), probes)
             if self.rows:
-                self._files.write_table(self.rows)
+                self._warn_once(self._files.write(self.rows))
             if superseded:
                 self.log.go_back_to(trainer, step, self.rows)
         self.show(trainer, probes)
@@ -149,8 +156,8 @@ class RunRecord:
         self.show(trainer, profiles)
         if self._files is not None:
             for label, profile in profiles.items():
-                self._files.add(label, trainer.global_step, profile)
-            self._files.write_table(self.rows)
+                self._files.keep(label, trainer.global_step, profile)
+            self._warn_once(self._files.write(self.rows))
             with isolate_rng(include_cuda=False):  # rich, for one, draws from Python's stream
                 drawn = self._drawn(profiles) if any(map(shows_images, trainer.loggers)) else {}
                 self.log.add(trainer, trainer.global_step, rows, profiles, drawn)
@@ -178,14 +185,61 @@ class RunRecord:
         """
         if self._files is not None:
             self.deliver(trainer)
+            self._save_the_rest()
             with isolate_rng(include_cuda=False):
                 for label, pixels in self._drawn(labels).items():
-                    self._files.add_picture(label, FIGURE_FILE, pixels)
+                    try:
+                        self._files.add_picture(label, FIGURE_FILE, pixels)
+                    except OSError as error:
+                        self._warn_once(f"{self.log_dir}: {error.strerror or error}")
                 share, metrics = self.share(), final_metrics(trainer.callback_metrics)
                 print_summary(
                     self.rows, seconds=self.seconds, share=share, skipped=skipped, limits=limits, metrics=metrics
                 )
+        self.release()
         self._elapsed, self._began = self.elapsed(), time.perf_counter()
+
+    def release(self) -> None:
+        """Let other runs write into the folder."""
+        if self._files is not None:
+            self._files.release()
+
+    def _held_files(self, log_dir: Path, probes: Mapping[str, ProbeSet]) -> ProfileFiles:
+        """Return the files of the run's folder, or of one beside it where another run writes there now."""
+        files, n = ProfileFiles(log_dir, probes), 1
+        while not files.hold():
+            n += 1
+            files = ProfileFiles(log_dir / f"run_{n}", probes)
+        if n > 1:
+            rank_zero_warn(
+                f"another run writes its profiles into {log_dir}; those of this one go into {files.log_dir}: give each "
+                "run its own logger version or default_root_dir"
+            )
+        return files
+
+    def _warn_once(self, problem: str) -> None:
+        """Say what is in the way of the files, and when it no longer is."""
+        if problem and not self._cannot_write:
+            rank_zero_warn(
+                f"response profiles cannot be written to {problem}; they are kept in memory, and written as soon as "
+                "that works: make room there, or make the folder writable"
+            )
+        elif self._cannot_write and not problem:
+            rank_zero_info(f"Response profiles are written to {self.log_dir} again; none is missing")
+        self._cannot_write = bool(problem)
+
+    def _save_the_rest(self) -> None:
+        """Try once more at the end; what cannot go to the run's folder goes to one for temporary files."""
+        if self._files is None or not self._cannot_write:
+            return
+        problem = self._files.write(self.rows)
+        self._warn_once(problem)
+        if problem:
+            place = Path(tempfile.mkdtemp(prefix="lit_bump_"))
+            failed = self._files.write(self.rows, place)
+            rank_zero_info(
+                f"Response profiles are saved in {place}" if not failed else f"Response profiles are lost: {failed}"
+            )
 
     def _join(self, found: Iterable[Row], labels: Iterable[str]) -> None:
         """Add the rows of the files that the table lacks, and warn of those that have no file."""

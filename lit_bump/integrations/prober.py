@@ -109,7 +109,7 @@ class Prober:
         self._budget = MeasurementBudget(max_share, None)
         self._began = time.perf_counter()
         self._measured, self._seen = -1, -1
-        self._is_open = False
+        self._is_open = self._cannot_write = False
 
     def state_dict(self) -> dict[str, Any]:
         """Return what a resumed loop needs, in plain types: save it with the loop's own checkpoint."""
@@ -164,11 +164,18 @@ class Prober:
         Args:
             encoder: as it is now; None to measure nothing more.
 
+        Raises:
+            LitBumpError: if some profiles can still not be written; they stay in memory, and it can be called again.
+
         """
         if encoder is not None and self.schedule.includes_last and self._seen > self._measured:
             self._measure(self._seen, encoder, must=True)
         self._budget.training.stop()
         with isolate_rng(include_cuda=False):
+            if self._cannot_write and (problem := self._files.write(self.rows)):
+                raise LitBumpError(
+                    f"response profiles cannot be written to {problem}; they are still in memory: close again"
+                )
             for label, pixels in self._drawn().items():
                 self._files.add_picture(label, FIGURE_FILE, pixels)
             print_summary(self.rows, seconds=self.seconds, share=self._share(), limits=str(self._budget))
@@ -236,9 +243,13 @@ class Prober:
         rows = [formation_row(profile) for profile in profiles.values()]
         self.rows += rows
         for label, profile in profiles.items():
-            self._files.add(label, step, profile)
-        if rows:
-            self._files.write_table(self.rows)
+            self._files.keep(label, step, profile)
+        if rows and (problem := self._files.write(self.rows)) and not self._cannot_write:
+            self._cannot_write = True
+            cure = "make room there, or make the folder writable"
+            warnings.warn(
+                f"response profiles cannot be written to {problem}; they are kept in memory: {cure}", stacklevel=4
+            )
         if self.writer is not None and rows:
             try:
                 with isolate_rng(include_cuda=False):
