@@ -13,6 +13,7 @@ from pathlib import Path
 from subprocess import CompletedProcess
 
 import numpy as np
+import pytest
 import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -52,6 +53,23 @@ def test_two_processes_give_the_answer_of_one_and_fail_together(
     last = load_formation(tmp_path / "budget")["p"].profiles[-1]
     assert "least number of pairs" in last.gave_up
     assert (last.n_directions == last.n_directions.flat[0]).all()  # also the images of the other process
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", ["spawn", "torchrun"])
+def test_processes_started_in_any_way_give_one_history(
+    tmp_path: Path, run_python: Callable[..., CompletedProcess[str]], start: str
+) -> None:
+    module = ["-m", "tests.callbacks.two_processes", str(tmp_path)]
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    words = [*torchrun, *module, "ddp"] if start == "torchrun" else [*module, "ddp_spawn"]
+    done = run_python(*words, OMP_NUM_THREADS="1")
+    assert done.returncode == 0, done.stderr
+    formations = load_formation(tmp_path / "works")
+    assert {name: formation.steps for name, formation in formations.items()} == {"p": (0, 1, 2, 3), "one": (0, 1, 2, 3)}
+    assert all(profile.context["processes"] == 2 for profile in formations["p"].profiles)
+    rows = read_table(tmp_path / "works" / "profiles" / "formation.csv")
+    assert [(row["step"], row["probe"]) for row in rows] == [(str(n), p) for n in range(4) for p in ("one", "p")]
 
 
 def test_an_interrupt_in_a_measurement_keeps_all_earlier_points_and_no_partial_one(tmp_path: Path) -> None:

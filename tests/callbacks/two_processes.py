@@ -17,7 +17,7 @@ from lit_bump.measure import Protocol
 from tests.callbacks.tiny_run import SIZE, TinyModule, tiny_callback, tiny_probe, tiny_trainer
 
 
-def train(folder: Path, *, fails: bool) -> None:
+def train(folder: Path, *, fails: bool, strategy: str = "ddp_fork") -> None:
     """Train with the callback, its encoder raising in the second process alone or not at all."""
     module = TinyModule()
 
@@ -29,7 +29,7 @@ def train(folder: Path, *, fails: bool) -> None:
     probes = [tiny_probe(n_images=5), tiny_probe("one", n_images=1)]  # one process gets none of the single image
     callback = tiny_callback(probes=probes, encoder=failing if fails else None, figures=True)
     logger = CSVLogger(folder, name="", version="fails" if fails else "works")
-    trainer = tiny_trainer(folder, callback, logger=logger, max_steps=3, devices=2, strategy="ddp_fork")
+    trainer = tiny_trainer(folder, callback, logger=logger, max_steps=3, devices=2, strategy=strategy)
     trainer.fit(module)
     torch.save({"state": module.state_dict(), "monitored": dict(trainer.callback_metrics)}, folder / "trained.pt")
 
@@ -64,6 +64,9 @@ def train_by_budget(folder: Path) -> None:
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
+    if len(sys.argv) > 2:  # another way to start the processes; torchrun starts this file twice
+        train(Path(sys.argv[1]), fails=False, strategy=sys.argv[2])
+        sys.exit()
     try:
         train(Path(sys.argv[1]), fails=True)
     except Exception as error:  # the test reads it
