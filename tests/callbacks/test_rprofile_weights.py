@@ -14,6 +14,7 @@ from lightning.pytorch.callbacks import EMAWeightAveraging, StochasticWeightAver
 from torch.utils.data import DataLoader
 
 from lit_bump.measure import Profile, load_formation, measure_profile
+from lit_bump.runs import load_module
 from tests.callbacks.tiny_run import SMALL, TinyData, TinyModule, tiny_callback, tiny_probe, tiny_trainer
 
 
@@ -119,3 +120,14 @@ def test_a_run_that_stops_early_ends_with_the_trained_weights(tmp_path: Path, ki
     assert [measured.steps for measured in formations] == [(0, 1, 2, 3, 6, 7)] * 2
     for one, other in zip(*(measured.profiles for measured in formations), strict=True):
         np.testing.assert_array_equal(one.ratio, other.ratio, err_msg=f"step {one.context['step']}")
+
+
+def test_a_checkpoint_beside_a_point_gives_that_point(tmp_path: Path) -> None:
+    callback = tiny_callback(save_checkpoints=True)
+    tiny_trainer(tmp_path, averaging("EMA"), callback, max_steps=3).fit(TinyModule())
+    for profile in load_formation(tmp_path)["p"].profiles:
+        path = tmp_path / "checkpoints" / f"step_{profile.context['step']:08d}.ckpt"
+        module = load_module(path, model=TinyModule)
+        assert isinstance(module, TinyModule)
+        again = measure_profile(module.forward_features, tiny_probe().images, SMALL, progress=False)
+        np.testing.assert_array_equal(again.ratio, profile.ratio)
