@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from lit_bump import ClassifierModule, load_formation
 from lit_bump.__main__ import main
@@ -127,6 +128,24 @@ def test_types_are_read_as_meant(tiny: Path) -> None:
     assert saved["trainer"]["max_steps"] == 1
     assert saved["rprofile"]["protocol"]["etas"] == [0.001, 0.01]
     assert saved["model"]["init_args"]["weight_decay"] == 0.0
+
+
+@pytest.mark.filterwarnings("ignore:`precision=bf16` is supported for historical reasons")
+def test_whole_numbers_become_floats_and_old_spellings_are_taken(tiny: Path) -> None:
+    changes = "data: {class_path: BlurredShapesDataModule, init_args: {sigma: 1}}\ntrainer: {precision: bf16}\n"
+    (tiny / "changes.yaml").write_text(changes, encoding="utf-8")
+    options = ("--trainer.max_steps=1", "--rprofile.enable=false")
+    assert main(["fit", "--config", "tiny.yaml", "--config", "changes.yaml", *options]) == 0
+    saved = yaml.safe_load((tiny / "runs" / "tiny" / "version_0" / "config.yaml").read_text(encoding="utf-8"))
+    assert saved["data"]["init_args"]["sigma"] == 1.0
+    assert type(saved["data"]["init_args"]["sigma"]) is float
+    assert saved["trainer"]["precision"] in ("bf16", "bf16-mixed")
+
+
+def test_hyper_parameters_have_no_placeholder_metric(finished: Path) -> None:
+    tags = EventAccumulator(str(finished)).Reload().Tags()["scalars"]
+    assert "hp_metric" not in tags
+    assert "bump/max_r/shapes2" in tags
 
 
 # A checkpoint gives weights and progress, never options.

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from lit_bump import load_formation
 from lit_bump.__main__ import main
 from tests.conftest import RunPython
 from tests.tiny_cli import checkpoint, last_line
@@ -171,6 +172,9 @@ def test_interrupt_ends_with_130(tiny: Path, capsys: pytest.CaptureFixture[str])
         patch.syspath_prepend(str(tiny))
         assert main(["fit", "--config", "tiny", "--model=interrupted_module.Interrupted"]) == 130
     assert last_line(capsys) == "lit_bump: interrupted"
+    folder = tiny / "runs" / "tiny" / "version_0"
+    assert (folder / "config.yaml").is_file()
+    assert load_formation(folder)["shapes2"].steps == (0,)
 
 
 def test_termination_is_no_success(tiny: Path) -> None:

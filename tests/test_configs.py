@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 
 import pytest
+import torch
 import yaml
 
 from lit_bump import config_files, load_formation
@@ -57,6 +58,10 @@ def test_config_runs_and_leaves_profiles(
     assert formations
     for formation in formations.values():
         assert formation.steps == (0, 1, 2)
+    checkpoints = sorted(folder.glob("checkpoints/*.ckpt"))
+    assert checkpoints
+    for path in checkpoints:
+        assert torch.load(path)["global_step"] <= 2  # as torch loads what it does not trust
     saved = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))
     assert type(saved["seed_everything"]) is int
     assert saved["trainer"]["max_steps"] == 2

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch.callbacks import StochasticWeightAveraging, WeightAveraging
 from lightning.pytorch.utilities import rank_zero_info, rank_zero_warn
 from torch import nn
 
@@ -31,6 +32,8 @@ from lit_bump.modules.run_length import run_length
 from lit_bump.probes import ProbeSet
 from lit_bump.probes.probe_set import NAME
 from lit_bump.schedules import LogSteps
+
+AVERAGING = (StochasticWeightAveraging, WeightAveraging)  # put averaged weights into the module in on_train_end
 
 
 class RProfileCallback(Callback):
@@ -145,6 +148,8 @@ class RProfileCallback(Callback):
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Resolve named probe sets, and refuse labels that occur twice.
 
+        Callbacks that end a run with averaged weights are put after this one, so that every point is of trained ones.
+
         Raises:
             LitBumpError: if a name is unknown, or a probe set would share files and tags with another.
 
@@ -153,6 +158,7 @@ class RProfileCallback(Callback):
             return
         if trainer.global_step == 0:  # a new run; the state of one that is resumed is loaded after this
             self._begin()
+        _stand_before_averaging(trainer, self)
         self._refuse_twins(trainer)
         self._sets = {self._label(_name(entry)): chosen_probe(entry, trainer) for entry in self.probes}
 
@@ -348,6 +354,15 @@ class RProfileCallback(Callback):
             if loud and self.on_error == "raise":
                 raise
             rank_zero_warn(f"no response profile at step {trainer.global_step}: {error}")
+
+
+def _stand_before_averaging(trainer: Trainer, callback: RProfileCallback) -> None:
+    callbacks: list[Callback] = trainer.callbacks  # type: ignore[attr-defined]
+    others = [other for other in callbacks if other is not callback]
+    averaging = [place for place, other in enumerate(others) if isinstance(other, AVERAGING)]
+    if averaging and averaging[0] < callbacks.index(callback):
+        others.insert(averaging[0], callback)
+        trainer.callbacks = others  # type: ignore[attr-defined]  # a new list: Lightning goes through the old one
 
 
 def _name(entry: ProbeSet | str) -> str:

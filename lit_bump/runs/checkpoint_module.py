@@ -36,7 +36,8 @@ def load_module(
         model: class of the module or its dotted path, for a checkpoint that does not name its own.
 
     Returns:
-        The module on the CPU, in evaluation mode. Global random streams are as they were.
+        The module on the CPU, in evaluation mode, with the weights that were trained, as the callback measured them,
+        also where the run kept averaged ones beside them. Global random streams are as they were.
 
     Raises:
         LitBumpError: if there is no such checkpoint, its class is unknown, or its weights do not fit.
@@ -44,7 +45,8 @@ def load_module(
     """
     run = run if isinstance(run, SavedRun) else SavedRun.find(run)
     path = checkpoint if isinstance(checkpoint, Path) else _of_step(run, checkpoint)
-    saved = read_checkpoint(path).get("hyper_parameters") or {}
+    contents = read_checkpoint(path)
+    saved = contents.get("hyper_parameters") or {}
     section = _model_section(run)
     found = _class(model, section, saved, path)
     lacking = {name: value for name, value in _arguments(section, found).items() if name not in saved}
@@ -53,6 +55,8 @@ def load_module(
     try:
         with as_built():
             module = found.load_from_checkpoint(path, map_location="cpu", weights_only=True, **lacking)
+            if "current_model_state" in contents:  # WeightAveraging saves its average as the state_dict
+                module.load_state_dict(contents["current_model_state"])
     except LitBumpError:
         raise
     except (RuntimeError, TypeError, ValueError, KeyError) as error:

@@ -3,6 +3,7 @@
 # ruff: noqa: D102, D105
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -168,10 +169,30 @@ def test_a_stochastic_encoder_is_refused_also_where_the_first_target_is_late(tmp
         tiny_trainer(tmp_path, callback).fit(TinyModule())
 
 
-def test_on_error_warn_lets_training_begin(tmp_path: Path) -> None:
-    callback = tiny_callback(encoder=stochastic, on_error="warn", schedule=LogSteps(steps=(0,)))
+class _Sign(torch.autograd.Function):
+    """A sign with the gradient of the identity, and without a forward derivative."""
+
+    @staticmethod
+    def forward(ctx: Any, images: Tensor) -> Tensor:
+        return images.sign()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        return grad
+
+
+def straight_through(images: Tensor) -> Tensor:
+    signs: Tensor = _Sign.apply(images.flatten(1))
+    return signs
+
+
+@pytest.mark.parametrize(
+    ("encoder", "says"), [(stochastic, "stochastic"), (straight_through, "no forward-mode derivative")]
+)
+def test_on_error_warn_lets_training_begin(tmp_path: Path, encoder: Any, says: str) -> None:
+    callback = tiny_callback(encoder=encoder, on_error="warn", schedule=LogSteps(steps=(0,)))
     trainer = tiny_trainer(tmp_path, callback)
-    with pytest.warns(UserWarning, match=r"no response profile at step 0.*stochastic"):
+    with pytest.warns(UserWarning, match=rf"no response profile at step 0.*{says}"):
         trainer.fit(TinyModule())
     assert trainer.global_step == 4
     assert torch.isnan(trainer.callback_metrics["bump/max_r/p"])
@@ -303,10 +324,14 @@ def test_checkpoints_beside_the_profiles_are_of_the_same_step(tmp_path: Path) ->
     np.testing.assert_array_equal(profile.ratio, formation(tmp_path).profiles[1].ratio)
 
 
-@pytest.mark.parametrize("precision", ["bf16-mixed", "bf16-true"])
+@pytest.mark.parametrize("precision", ["32-true", "bf16-mixed", "bf16-true"])
 def test_low_precision_training_is_measured_in_float32(tmp_path: Path, precision: str) -> None:
     seen: set[torch.dtype] = set()
     module = TinyModule()
+    rounded = copy.deepcopy(module)
+    if precision == "bf16-true":
+        rounded = rounded.bfloat16().float()
+    before = measure_profile(rounded.forward_features, tiny_probe().images, SMALL, progress=False)
 
     def watched(images: Tensor) -> Tensor:
         features = module.forward_features(images)
@@ -318,6 +343,9 @@ def test_low_precision_training_is_measured_in_float32(tmp_path: Path, precision
     assert torch.bfloat16 not in seen
     expected = torch.bfloat16 if precision == "bf16-true" else torch.float32
     assert {parameter.dtype for parameter in module.parameters()} == {expected}
+    first = formation(tmp_path).profiles[0]
+    np.testing.assert_allclose(first.ratio, before.ratio, rtol=1e-6)
+    assert first.protocol.precision == "float32"
 
 
 @pytest.mark.filterwarnings("ignore:You are trying to `self.log")

@@ -119,6 +119,25 @@ def test_the_newest_picture_holds_every_step(tmp_path: Path) -> None:
     assert figure.get_size_inches()[0] <= 5  # a card is about 420 pixels wide: larger figures are shrunk
 
 
+class PlainLogger(StrictLogger):
+    """A logger of somebody else that takes numbers and nothing else."""
+
+    log_image = None  # type: ignore[assignment]
+
+
+def test_loggers_without_pictures_get_the_numbers_and_no_warning(tmp_path: Path) -> None:
+    plain, table = PlainLogger(), CSVLogger(tmp_path / "csv")
+    for logger in (plain, table):
+        folder = tmp_path / type(logger).__name__
+        tiny_trainer(folder, tiny_callback(figures=True), logger=logger, max_steps=1).fit(TinyModule())
+    assert plain.steps_of("bump/max_r/p") == [0, 1]
+    assert not plain.pictures
+    rows = read_table(Path(str(table.log_dir)) / "metrics.csv")
+    assert [row["step"] for row in rows if row["bump/max_r/p"]] == ["0", "1"]
+    for folder in (tmp_path / "PlainLogger", Path(str(table.log_dir))):
+        assert load_formation(folder)["p"].steps == (0, 1), sorted(folder.rglob("*"))
+
+
 def test_a_logger_that_raises_costs_one_warning(tmp_path: Path) -> None:
     trainer = tiny_trainer(tmp_path, tiny_callback(), logger=StrictLogger(fails=True))
     with pytest.warns(UserWarning, match="StrictLogger did not take the response profiles") as caught:
@@ -179,14 +198,18 @@ def test_no_peak_is_not_a_number_for_monitors_and_nothing_for_loggers(tmp_path: 
         assert torch.isnan(trainer.callback_metrics[f"bump/{tag}/p"])
 
 
-def test_monitors_find_their_key_between_measurements(tmp_path: Path) -> None:
+@pytest.mark.parametrize("encoder", [None, lambda images: images.flatten(1) * 0.0], ids=["usual", "never a peak"])
+def test_monitors_find_their_key_between_measurements(tmp_path: Path, encoder: Any) -> None:
     checkpoints = [
         ModelCheckpoint(tmp_path / name, monitor=f"bump/{name}/p", every_n_train_steps=3, save_top_k=-1)
         for name in ("max_r", "log10_peak_eta")
     ]
     stopping = EarlyStopping("bump/max_r/p", patience=100, check_finite=False)
-    trainer = tiny_trainer(tmp_path, tiny_callback(schedule=STEPS), *checkpoints, stopping, max_steps=9)
+    trainer = tiny_trainer(
+        tmp_path, tiny_callback(schedule=STEPS, encoder=encoder), *checkpoints, stopping, max_steps=9
+    )
     trainer.fit(TinyModule())
+    assert not encoder or torch.isnan(trainer.callback_metrics["bump/max_r/p"])
     assert trainer.global_step == 9
     assert [len(list((tmp_path / name).iterdir())) for name in ("max_r", "log10_peak_eta")] == [3, 3]
 

@@ -180,6 +180,23 @@ def test_training_on_with_the_same_trainer_keeps_one_history(tmp_path: Path) -> 
     assert load_formation(tmp_path)["p"].steps == (0, 1, 2, 3, 4, 6, 10)
 
 
+def test_two_callbacks_each_take_up_their_own_history(tmp_path: Path) -> None:
+    def callbacks() -> tuple[RProfileCallback, RProfileCallback]:
+        other = LogSteps(steps=(0, 3, 7, 16))
+        return tiny_callback(schedule=SCHEDULE), tiny_callback(schedule=other, name="half", encoder="backbone.0")
+
+    saved = StepCheckpoint(LogSteps(steps=(5,)), dirpath=tmp_path / "saved")
+    with pytest.raises(KilledError):
+        tiny_trainer(tmp_path, *callbacks(), saved, KillAt(5), max_steps=16).fit(TinyModule())
+    again = callbacks()
+    tiny_trainer(tmp_path, *again, max_steps=16).fit(
+        TinyModule(), ckpt_path=tmp_path / "saved" / "step_00000005.ckpt", weights_only=False
+    )
+    expected = {"p": (0, 1, 2, 4, 8, 16), "half-p": (0, 3, 7, 16)}
+    assert {name: measured.steps for name, measured in load_formation(tmp_path).items()} == expected
+    assert [{row["step"] for row in callback.record.rows} for callback in again] == [set(s) for s in expected.values()]
+
+
 def test_other_images_under_the_old_name_are_refused(tmp_path: Path) -> None:
     stopped(tmp_path, at=3, checkpoints=(2,))
     other = tiny_callback(schedule=SCHEDULE, probes=tiny_probe(seed=8))

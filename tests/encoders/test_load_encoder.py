@@ -47,6 +47,7 @@ def normalised(pixels: Tensor, mean: tuple[float, ...] = MEAN, std: tuple[float,
     [
         ("torchvision:resnet18", 512),
         ("torchvision:convnext_tiny", 768),
+        ("torchvision:vit_b_16", 768),  # the class token
         ("torchvision:mobilenet_v3_small", 1024),
         ("torchvision:squeezenet1_1", 512),
         ("timm:mobilenetv3_large_100", 1280),  # after the head's convolution, not the 960 before it

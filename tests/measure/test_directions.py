@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import random
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
+from lit_bump.measure import measure_profile
 from lit_bump.measure.directions import BLOCK_PAIRS, antipodal_directions, directions, directions_of_rows
+from tests.measure.tiny_encoders import few, random_images
 
 
 @settings(max_examples=25, deadline=None)
@@ -101,3 +107,31 @@ def test_drawing_in_inference_mode_leaves_ordinary_tensors_to_others() -> None:
 def test_empty_ranges_are_refused(first: int, last: int, dim: int) -> None:
     with pytest.raises(ValueError, match=rf"directions {first}\.\.{last} in {dim} dimensions"):
         directions(first, last, dim, seed=0, image=0)
+
+
+class _LargestTensor(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Remember the number of elements of the largest tensor that any operation returns."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.n_elements = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        for one in result if isinstance(result, (tuple, list)) else (result,):
+            if isinstance(one, Tensor):
+                self.n_elements = max(self.n_elements, one.numel())
+        return result
+
+
+def test_memory_is_bounded_by_the_chunk_and_not_by_the_number_of_directions() -> None:
+    """Of more directions than fit into a chunk, no tensor ever holds all."""
+    size, chunk = (3, 32, 32), 4
+    dim = math.prod(size)
+    largest = []
+    for n_pairs in (BLOCK_PAIRS, 8 * BLOCK_PAIRS):
+        with _LargestTensor() as seen:
+            protocol = few(size, n_pairs, etas=[0.1])
+            measure_profile(lambda images: images.flatten(1)[:, :4], random_images(1, size), protocol, chunk=chunk)
+        largest.append(seen.n_elements)
+    assert largest[0] == largest[1] <= max(BLOCK_PAIRS, 2 * chunk) * dim

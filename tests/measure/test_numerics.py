@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from lit_bump.measure import measure_profile
@@ -133,6 +133,27 @@ def test_inside_nothing_shortens_the_arithmetic(dtype: torch.dtype) -> None:
         a, b = torch.rand(2, 64, 64)
         exact = (a.double() @ b.double()).to(dtype)
         torch.testing.assert_close((a @ b).to(dtype), exact, rtol=1e-5, atol=1e-5)
+
+
+def test_an_encoder_runs_with_all_switches_at_full_precision() -> None:
+    seen: set[tuple[object, ...]] = set()
+    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+
+    def watching(images: Tensor) -> Tensor:
+        seen.add((torch.get_float32_matmul_precision(), matmul.allow_tf32, cudnn.allow_tf32))
+        return images.flatten(1).sin()
+
+    before = torch.get_float32_matmul_precision(), matmul.allow_tf32, cudnn.allow_tf32
+    torch.set_float32_matmul_precision("high")
+    matmul.allow_tf32 = cudnn.allow_tf32 = True
+    chosen = torch.get_float32_matmul_precision(), matmul.allow_tf32, cudnn.allow_tf32
+    try:
+        measure_profile(watching, random_images(1), few())
+        assert (torch.get_float32_matmul_precision(), matmul.allow_tf32, cudnn.allow_tf32) == chosen
+    finally:
+        torch.set_float32_matmul_precision(before[0])
+        matmul.allow_tf32, cudnn.allow_tf32 = before[1:]
+    assert seen == {("highest", False, False)}
 
 
 def test_switches_are_put_back_also_after_an_error() -> None:

@@ -43,6 +43,15 @@ def test_the_last_step_is_loaded_by_default(run_folder: Path) -> None:
     assert same_weights(load_module(run_folder), run_folder / "checkpoints" / "step_00000002.ckpt")
 
 
+def test_trained_weights_are_loaded_where_averaged_ones_stand_beside_them(tmp_path: Path) -> None:
+    module, average = Elementwise("cosine"), Elementwise("cosine")
+    with torch.no_grad():
+        average.weight.fill_(0.5)
+    path = saved_by_hand(tmp_path, average, current_model_state=module.state_dict(), averaging_state={})
+    loaded = load_module(path, model=Elementwise)
+    assert torch.equal(loaded.state_dict()["weight"], module.weight)
+
+
 def test_building_draws_from_no_global_stream(run_folder: Path) -> None:
     before = torch.get_rng_state()
     load_module(run_folder)
