@@ -5,7 +5,9 @@ from __future__ import annotations
 import multiprocessing
 import os
 import shutil
+import signal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ import torch
 from PIL import Image
 from torchvision.datasets import CIFAR10
 
+from lit_bump.datamodules import CIFAR10DataModule
 from lit_bump.errors import LitBumpError
 from lit_bump.images import cifar10_files
 from lit_bump.images.cifar10_batches import ARCHIVE, Arrays
@@ -149,6 +152,35 @@ def test_four_processes_on_a_cold_folder_decode_once(home: Path, monkeypatch: py
     monkeypatch.setattr(cifar10_files, "read_image_folder", count)
     assert start_four(home) == int(load_cifar10(home, "train")[0].sum())
     assert decodings.value == 1
+
+
+def _prepare(home: Path, killed: bool) -> None:
+    torch.set_num_threads(1)
+    if killed:
+
+        def die(file: Any, **arrays: Any) -> None:
+            file.write(b"PK half of an archive")
+            file.flush()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        np.savez = die  # type: ignore[assignment]  # in a process of its own
+    CIFAR10DataModule(home).prepare_data()
+
+
+@pytest.mark.filterwarnings(FORKED)
+def test_a_process_killed_while_it_prepares_does_not_stop_the_others(home: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    for killed, n in ((True, 1), (False, 3)):
+        processes = [context.Process(target=_prepare, args=(home, killed)) for _ in range(n)]
+        for process in processes:
+            process.start()
+        for process in processes:
+            process.join(60)
+        assert {process.exitcode for process in processes} == {-signal.SIGKILL if killed else 0}
+        assert len(list(home.glob(f"{CACHE}.*.part"))) == killed
+    expected = read_image_folder(home)
+    for split in ("train", "test"):
+        assert (load_cifar10(home, split)[0].numpy() == expected[f"{split}_images"]).all()
 
 
 @pytest.mark.filterwarnings(FORKED)
