@@ -104,8 +104,7 @@ def point_of(step: int, wall_time: float, table: np.ndarray, names: list[str]) -
     """
     if table.ndim != 2 or table.dtype.kind not in "fi" or table.shape[0] < len(FIRST_ROWS) or not table.shape[1]:
         raise ValueError(f"a tensor of {table.dtype} and shape {table.shape} is no table of a profile")
-    with np.errstate(invalid="ignore"):  # a NaN of the signalling kind
-        table = table.astype(np.float64)
+    table = table.astype(np.float64)
     names = names[: table.shape[0]]
     rows = dict(zip(names, table, strict=False))
     ladder = rows.get("log10_eta")

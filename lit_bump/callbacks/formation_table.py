@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from lit_bump.errors import LitBumpError
 from lit_bump.measure import Profile
 from lit_bump.measure.bump import CONFIDENCE, median_over_images
 from lit_bump.whole_file import whole_file
@@ -92,16 +91,12 @@ def write_table(path: Path, rows: Iterable[Row]) -> None:
 
     Args:
         path: the file.
-        rows: of some probe sets; all rows that the file has of these are replaced. A file that is no table is replaced
-            too: all that it could have told is in the profiles.
+        rows: of some probe sets; all rows that the file has of these are replaced.
 
     """
     rows = list(rows)
     probes = {row["probe"] for row in rows}
-    try:
-        others = [row for row in read_table(path) if row["probe"] not in probes]
-    except LitBumpError:
-        others = []
+    others = [row for row in read_table(path) if row["probe"] not in probes]
     lines = sorted([*others, *map(_text, rows)], key=lambda row: (int(row["step"]), row["probe"]))
     with whole_file(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, COLUMNS, extrasaction="ignore", restval="")
@@ -118,23 +113,11 @@ def read_table(path: Path) -> list[dict[str, str]]:
     Returns:
         Text by column, one a row; an empty text where a value is undefined.
 
-    Raises:
-        LitBumpError: if it is no such table.
-
     """
     if not path.is_file():
         return []
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            rows = list(csv.DictReader(file))
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise LitBumpError(f"{path} is no table of profiles ({error}); remove it, it is made anew") from error
-    for row in rows:
-        if not str(row.get("step")).isdecimal() or not row.get("probe") or None in row:
-            raise LitBumpError(
-                f"{path} is no table of profiles (a row has no step or probe); remove it, it is made anew"
-            )
-    return rows
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
 
 
 def _text(row: Row) -> dict[str, str]:

@@ -132,6 +132,6 @@ def read_json(path: Path) -> dict[str, Any] | None:
     """
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+    except (OSError, ValueError):
         return None
     return value if isinstance(value, dict) else None

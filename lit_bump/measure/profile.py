@@ -10,8 +10,8 @@ import hashlib
 import json
 import os
 import tempfile
-import warnings
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -241,19 +241,15 @@ class Profile:
         if not Path(path).is_file():
             raise LitBumpError(f"there is no saved profile at {path}")
         try:
-            _check_size(Path(path))
-            with warnings.catch_warnings(), Path(path).open("rb") as stream:
-                warnings.simplefilter("error")  # NumPy reads headers of old files, with a warning; ours have none
-                with np.load(stream, allow_pickle=False) as file:
-                    facts = json.loads(str(file["facts"]))
-                    arrays: dict[str, Any] = {name: _numbers(file[name]) for name in _ARRAYS}
+            with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as file:
+                facts = json.loads(str(file["facts"]))
+                arrays = {name: file[name] for name in _ARRAYS}
             made_as = facts.pop("format")
             if made_as != FORMAT:
                 raise LitBumpError(f"its format is {made_as}, not {FORMAT}: read it with the version that wrote it")
             protocol = Protocol.from_dict(facts.pop("protocol"))
             profile = cls(**arrays, protocol=protocol, **{**facts, "image_digests": tuple(facts["image_digests"])})
-            _check_facts(profile)
-        except Exception as error:  # junk makes NumPy raise anything
+        except _UNREADABLE as error:
             cause = (str(error).strip() or type(error).__name__).splitlines()[0]
             cause = "it is no .npz file" if "allow_pickle" in cause else cause  # NumPy's advice is not ours
             raise LitBumpError(
@@ -282,50 +278,9 @@ _OF_RUNGS = ("ratio", "response", "standard_error", "noise", "n_directions", "n_
 _OF_IMAGES = ("prediction", "prediction_error", "n_forwards", "n_jvps", "n_vjps", "image_seconds")
 _PER_IMAGE = (*_OF_RUNGS, *_OF_IMAGES)
 _ARRAYS = ("etas", *_PER_IMAGE)
-_KINDS: dict[str, Any] = {
-    "encoder_digest": str, "noise_method": str, "seconds": (int, float), "coarse_dtype": str, "gave_up": str,
-    "context": dict,
-}  # fmt: skip
-
-
-def _numbers(value: Any) -> np.ndarray:
-    """Return a member of an archive that is an array of numbers.
-
-    Raises:
-        TypeError: for anything else.
-
-    """
-    if not isinstance(value, np.ndarray) or value.dtype.kind not in "fiu":
-        raise TypeError("it holds something that is no array of numbers")
-    return value
-
-
-def _check_facts(profile: Profile) -> None:
-    """Refuse facts of another kind than ``save`` writes.
-
-    Raises:
-        TypeError: in that case.
-
-    """
-    for name, kind in _KINDS.items():
-        if not isinstance(value := getattr(profile, name), kind):
-            raise TypeError(f"{name} is {type(value).__name__}")
-    if not all(isinstance(digest, str) for digest in profile.image_digests):
-        raise TypeError("image_digests are no texts")
-
-
-def _check_size(path: Path) -> None:
-    """Refuse an archive that unpacks to more than a profile can be: nothing in it is compressed.
-
-    Raises:
-        ValueError: in that case.
-
-    """
-    if zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as file:
-            unpacked = sum(member.file_size for member in file.infolist())
-        if unpacked > 2 * path.stat().st_size:
-            raise ValueError(f"it would unpack to {unpacked} bytes")
+_UNREADABLE = (
+    OSError, KeyError, ValueError, TypeError, AttributeError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
 
 
 def _plain(value: Any) -> Any:

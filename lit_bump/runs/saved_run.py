@@ -98,7 +98,7 @@ class SavedRun:
         path = self.log_dir / "config.yaml"
         try:
             config = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else {}
-        except (OSError, yaml.YAMLError, RecursionError, ValueError) as error:
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
             raise LitBumpError(f"{path} cannot be read: {' '.join(str(error).split())}") from error
         return config if isinstance(config, dict) else {}
 
@@ -214,11 +214,5 @@ def _nearest_run(path: Path) -> str:
 def _hparams(path: Path) -> Any:
     try:
         return yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (
-        OSError,
-        UnicodeDecodeError,
-        yaml.YAMLError,
-        RecursionError,
-        ValueError,
-    ):  # only a label; objects in it are no plain YAML
+    except (OSError, UnicodeDecodeError, yaml.YAMLError):  # only a label; objects in it are no plain YAML
         return None
