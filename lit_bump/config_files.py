@@ -69,17 +69,19 @@ def find_config(name: str) -> Path:
     written = Path(name)
     spellings = [written] if written.suffix in SUFFIXES else [written, *(Path(name + suffix) for suffix in SUFFIXES)]
     for path in spellings:
-        if path.is_file():
+        if _is_file(path):
             return path
-    here = [path.name for suffix in SUFFIXES for path in written.parent.glob(f"[!.]*{suffix}")]
+    beside = written.parent if _is_folder(written.parent) else Path()
+    here = [path.name for suffix in SUFFIXES for path in beside.glob(f"[!.]*{suffix}")]
     if written.name != name:
-        where = f"config file {name!r} does not exist"
+        where = f"config file {name[:200]!r} does not exist"
         raise LitBumpError(f"{where}{nearest(written.name, here)}" if here else where)
     known = packaged()
     stem = written.stem if written.suffix in SUFFIXES else name
     if stem in known:
         return known[stem]
-    raise LitBumpError(f"no config {name!r} in this folder or among the packaged ones{nearest(stem, [*known, *here])}")
+    hint = nearest(stem, [*known, *here])
+    raise LitBumpError(f"no config {name[:200]!r} in this folder or among the packaged ones{hint}")
 
 
 def resolve(arguments: Sequence[str]) -> tuple[list[str], list[Path]]:
@@ -111,6 +113,20 @@ def resolve(arguments: Sequence[str]) -> tuple[list[str], list[Path]]:
         _check_readable(found[-1])
         words += [option, str(found[-1])]
     return words, found
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # no system has a file of such a name
+        return False
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
 
 
 def _check_readable(path: Path) -> None:

@@ -104,11 +104,12 @@ def point_of(step: int, wall_time: float, table: np.ndarray, names: list[str]) -
     """
     if table.ndim != 2 or table.dtype.kind not in "fi" or table.shape[0] < len(FIRST_ROWS) or not table.shape[1]:
         raise ValueError(f"a tensor of {table.dtype} and shape {table.shape} is no table of a profile")
-    table = table.astype(np.float64)
+    with np.errstate(all="ignore"):  # of NaNs that signal
+        table = table.astype(np.float64)
     names = names[: table.shape[0]]
     rows = dict(zip(names, table, strict=False))
     ladder = rows.get("log10_eta")
-    if ladder is None or not np.isfinite(ladder).all() or (np.diff(ladder) <= 0).any():
+    if ladder is None or not np.isfinite(ladder).all() or (ladder[1:] <= ladder[:-1]).any():
         raise ValueError("its ladder does not increase")
     return Point(step, wall_time if math.isfinite(wall_time) else 0.0, rows, table[len(names) :])
 

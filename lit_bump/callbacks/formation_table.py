@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from lit_bump.errors import LitBumpError
 from lit_bump.measure import Profile
 from lit_bump.measure.bump import CONFIDENCE, median_over_images
 from lit_bump.whole_file import whole_file
@@ -39,6 +40,7 @@ COLUMNS = (
     "seconds",
     "share",
 )
+_CURE = "remove it, it is made anew from the profiles"
 
 
 def formation_row(profile: Profile) -> Row:
@@ -91,12 +93,17 @@ def write_table(path: Path, rows: Iterable[Row]) -> None:
 
     Args:
         path: the file.
-        rows: of some probe sets; all rows that the file has of these are replaced.
+        rows: of some probe sets; all rows that the file has of these are replaced. A file that is no table is replaced
+            too, since the profiles tell all that it could have: a run must not end over it.
 
     """
     rows = list(rows)
     probes = {row["probe"] for row in rows}
-    others = [row for row in read_table(path) if row["probe"] not in probes]
+    try:
+        others = [row for row in read_table(path) if row.get("probe") not in {None, *probes}]
+    except LitBumpError:
+        others = []
+    others = [row for row in others if row.get("step", "").isascii() and row.get("step", "").isdecimal()]
     lines = sorted([*others, *map(_text, rows)], key=lambda row: (int(row["step"]), row["probe"]))
     with whole_file(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, COLUMNS, extrasaction="ignore", restval="")
@@ -113,11 +120,21 @@ def read_table(path: Path) -> list[dict[str, str]]:
     Returns:
         Text by column, one a row; an empty text where a value is undefined.
 
+    Raises:
+        LitBumpError: if it is no text, or no table.
+
     """
     if not path.is_file():
         return []
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            rows: list[dict[Any, Any]] = list(csv.DictReader(file))
+    except (ValueError, csv.Error) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise LitBumpError(f"{path} is no table that can be read ({reason}); {_CURE}") from error
+    if any(None in row or None in row.values() for row in rows):
+        raise LitBumpError(f"{path} is no table that can be read (rows of other lengths than its head); {_CURE}")
+    return rows
 
 
 def _text(row: Row) -> dict[str, str]:

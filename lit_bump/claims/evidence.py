@@ -6,6 +6,7 @@ Paper: section 3. Imports ``measure``. Read from files alone, so that a table ca
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -95,11 +96,19 @@ def read_result(folder: Path) -> dict[str, Any] | None:
         folder: of the condition.
 
     Returns:
-        Plain values, or None if it is not finished.
+        Plain values, or None if it is not finished, or what it says cannot be of a condition.
 
     """
     result = read_json(folder / RESULT)
-    return result if result is not None and {"run", "checkpoint", "steps", "metrics"} <= result.keys() else None
+    if result is None or not {"run", "checkpoint", "steps", "metrics"} <= result.keys():
+        return None
+    steps, metrics = result["steps"], result["metrics"]
+    is_sound = _is_below(result["run"]) and _is_below(result["checkpoint"]) and isinstance(metrics, dict)
+    is_sound = is_sound and isinstance(steps, int) and 0 <= steps < 2**63
+    is_sound = is_sound and all(type(value) in (int, float) and abs(value) < 2.0**1000 for value in metrics.values())
+    if not is_sound:
+        return None
+    return {**result, "metrics": {name: float(value) for name, value in metrics.items()}}
 
 
 def is_finished(folder: Path, condition: Condition) -> bool:
@@ -132,6 +141,12 @@ def read_json(path: Path) -> dict[str, Any] | None:
     """
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
+
+
+def _is_below(name: Any) -> bool:
+    """Return whether a name is that of a file or folder below the one that it is relative to, on any system."""
+    parts = name.split("/") if isinstance(name, str) else [""]
+    return all(part.strip(".") and len(part) <= 200 and not re.search(r"[\\:\0\ud800-\udfff]", part) for part in parts)

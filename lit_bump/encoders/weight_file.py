@@ -6,10 +6,15 @@ attackers of libraries that nobody has installed; those become inert placeholder
 
 from __future__ import annotations
 
+import itertools
+import math
 import pickle
 import re
+import tarfile
+import warnings
 import zipfile
 from collections import OrderedDict
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -28,6 +33,7 @@ _KINDS = {
     b"version https://git-lfs": "a pointer of Git LFS, not the file itself: fetch it with git lfs pull",
 }
 _DEEPEST = 12  # nested dicts and lists that are looked through
+_MOST_ENTRIES = 200_000  # in them, those that are there several times counted as often
 
 
 def read_weights(path: str | Path) -> dict[str, Any]:
@@ -53,7 +59,9 @@ def read_weights(path: str | Path) -> dict[str, Any]:
     else:
         _refuse_other_kinds(path, head)
         try:
-            loaded = _without(_load(path))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of old forms of tensors
+                loaded = _without(_load(path))
         except Exception as error:  # junk makes an unpickler raise anything
             reason = f"{type(error).__name__}: {' '.join(str(error).split())[:160]}".rstrip(": ")
             raise LitBumpError(f"{str(path)!r} is no whole file of weights ({reason}): fetch it again") from error
@@ -101,7 +109,7 @@ def _refuse_other_kinds(path: Path, head: bytes) -> None:
             raise LitBumpError(f"{str(path)!r} is a TorchScript archive, which is a program: give its state dict")
         if not any(name.endswith("data.pkl") for name in names):
             raise LitBumpError(f"{str(path)!r} is a zip archive without weights of torch: unpack it first")
-    elif _LEGACY not in head[:32]:
+    elif _LEGACY not in head[:32] or tarfile.is_tarfile(path):  # torch would unpack an archive into a folder
         cut = head.startswith(b"PK\x03\x04")
         kind = "a torch file that was cut short: fetch it again" if cut else "no file of weights that torch saved"
         raise LitBumpError(f"{str(path)!r} is {kind}")
@@ -172,15 +180,15 @@ def _tensor(storage: Any, offset: int, size: Any, stride: Any, *_rest: Any) -> T
         The tensor.
 
     Raises:
-        ValueError: if it has more elements than its storage.
+        ValueError: if it has more elements than its storage, or lies beyond its end.
 
     """
-    numel = 1
-    for extent in size:
-        numel *= int(extent)
+    numel = math.prod(map(int, size))
+    end = int(offset) + 1 + sum((int(n) - 1) * int(step) for n, step in zip(size, stride, strict=True)) if numel else 0
     empty, held = torch.empty(0, dtype=storage.dtype), storage._untyped_storage
-    if numel * empty.element_size() > held.nbytes():
-        raise ValueError(f"a tensor of {numel} elements in a storage of {held.nbytes() // empty.element_size()}")
+    room = held.nbytes() // empty.element_size()
+    if max(numel, end) > room or min(offset, *size, *stride, 0) < 0:  # set_ would make the storage larger
+        raise ValueError(f"a tensor of {numel} elements that ends at {end} in a storage of {room}")
     return empty.set_(held, offset, tuple(size), tuple(stride))
 
 
@@ -235,11 +243,19 @@ class InertUnpickler(_InPython):  # type: ignore[misc]
     dispatch = {**_InPython.dispatch, pickle.BUILD[0]: load_build}  # noqa: RUF012
 
 
-def _without(value: Any, depth: int = 0) -> Any:
-    """Return a value without placeholders and without classes of dicts and lists other than the plain ones."""
+def _without(value: Any, depth: int = 0, seen: Iterator[int] | None = None) -> Any:
+    """Return a value without placeholders and without classes of dicts and lists other than the plain ones.
+
+    Raises:
+        ValueError: if it holds too many entries, which lists that hold a list many times can reach within a few bytes.
+
+    """
+    seen = itertools.count() if seen is None else seen
+    if next(seen) > _MOST_ENTRIES:
+        raise ValueError(f"it holds more than {_MOST_ENTRIES} entries")
     if isinstance(value, dict) and depth < _DEEPEST:
-        kept = {key: _without(held, depth + 1) for key, held in value.items() if isinstance(key, (str, int))}
+        kept = {key: _without(held, depth + 1, seen) for key, held in value.items() if isinstance(key, (str, int))}
         return {key: held for key, held in kept.items() if held is not None}
     if isinstance(value, (list, tuple)) and depth < _DEEPEST:
-        return [_without(held, depth + 1) for held in value]
+        return [_without(held, depth + 1, seen) for held in value]
     return value if isinstance(value, (Tensor, str, int, float, bool)) else None

@@ -16,7 +16,7 @@ from PIL import Image
 
 from lit_bump.errors import LitBumpError
 from lit_bump.images.cifar10_batches import Arrays
-from lit_bump.images.image_files import IMAGE_SUFFIXES, UNREADABLE
+from lit_bump.images.image_files import FORMATS, IMAGE_SUFFIXES, UNREADABLE
 
 CIFAR10_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 _SHAPE = (32, 32, 3)
@@ -94,7 +94,7 @@ def read_image_folder(home: Path) -> Arrays:
 
 def _pixels(path: str) -> npt.NDArray[np.uint8]:
     try:
-        with Image.open(path) as image:
+        with Image.open(path, formats=FORMATS) as image:
             pixels = np.asarray(image if image.mode == "RGB" else image.convert("RGB"))
     except UNREADABLE as error:
         reason = " ".join(str(error).split())

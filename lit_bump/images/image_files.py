@@ -8,7 +8,9 @@ are done here instead.
 from __future__ import annotations
 
 import io
+import struct
 import warnings
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +30,13 @@ _CONVERTED = {
 }  # fmt: skip
 _TRANSPARENT = ("RGBA", "LA", "PA", "RGBa", "La")
 # What Pillow raises for a broken file, and for one that unpacks to far more than its size.
-UNREADABLE = (OSError, SyntaxError, ValueError, Image.DecompressionBombError, Image.DecompressionBombWarning)
+UNREADABLE = (
+    OSError, SyntaxError, ValueError, Image.DecompressionBombError, Image.DecompressionBombWarning, ArithmeticError,
+    EOFError, LookupError, MemoryError, RuntimeError, TypeError, AttributeError, AssertionError, struct.error,
+    zlib.error,
+)  # fmt: skip
+# What Pillow may take a file for, whatever its name; for PostScript it would start another program.
+FORMATS = ("BMP", "JPEG", "PNG", "TIFF", "WEBP")
 
 
 def image_files(folder: Path) -> list[Path]:
@@ -95,12 +103,13 @@ def read_image_and_kind(
     """
     try:
         with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what lies beside the pixels
             warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(path if data is None else io.BytesIO(data)) as image:
+            with Image.open(path if data is None else io.BytesIO(data), formats=FORMATS) as image:
                 kind = "transparent, put on white" if _is_transparent(image) else _CONVERTED.get(image.mode, "")
                 return image_pixels(ImageOps.exif_transpose(image), size), kind
     except UNREADABLE as error:
-        reason = " ".join(str(error).split())
+        reason = " ".join(str(error).split())[:300] or type(error).__name__
         raise LitBumpError(f"cannot read image {str(path)!r}: {reason}") from error
 
 

@@ -7,13 +7,13 @@ NaN in ``ratio`` always has its reason in ``reason``; nothing is ever replaced b
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import tempfile
-import zipfile
-import zlib
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum
 from pathlib import Path
@@ -25,6 +25,7 @@ from jaxtyping import Float, Int
 from lit_bump.errors import LitBumpError
 from lit_bump.measure.bump import Bump, describe_bump, median_interval, median_over_images
 from lit_bump.measure.protocol import Protocol
+from lit_bump.measure.stored_arrays import stored_arrays
 
 FloatArray = np.ndarray
 IntArray = np.ndarray
@@ -208,21 +209,36 @@ class Profile:
         """
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        facts = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in (*_ARRAYS, "protocol")}
-        facts = {"format": FORMAT, "protocol": self.protocol.to_dict(), **facts}
-        arrays = {name: getattr(self, name) for name in _ARRAYS}
-        text = json.dumps(facts, default=_plain)
+        content = self.to_bytes()
         handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent)
         try:
             with os.fdopen(handle, "wb") as file:
-                np.savez(file, facts=np.array(text), **arrays)
+                file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
             Path(temporary).chmod(0o666 & ~_umask())
             Path(temporary).replace(path)
         finally:
-            Path(temporary).unlink(missing_ok=True)  # there only after an error or an interrupt
+            with suppress(OSError):  # where even that is not allowed, the first error is the one that tells
+                Path(temporary).unlink(missing_ok=True)  # there only after an error or an interrupt
         return path
+
+    def to_bytes(self) -> bytes:
+        """Return the content of the file that ``save`` writes.
+
+        Returns:
+            An ``.npz`` archive without pickles.
+
+        Raises:
+            LitBumpError: if the context holds more than text and numbers.
+
+        """
+        facts = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in (*_ARRAYS, "protocol")}
+        facts = {"format": FORMAT, "protocol": self.protocol.to_dict(), **facts}
+        arrays = {name: getattr(self, name) for name in _ARRAYS}
+        file = io.BytesIO()
+        np.savez(file, facts=np.array(json.dumps(facts, default=_plain)), **arrays)
+        return file.getvalue()
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Profile:
@@ -240,29 +256,45 @@ class Profile:
         """
         if not Path(path).is_file():
             raise LitBumpError(f"there is no saved profile at {path}")
+        return cls._read(path, str(path))
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> Profile:
+        """Return the profile that ``to_bytes`` described.
+
+        Args:
+            content: an ``.npz`` archive.
+
+        Returns:
+            An equal profile.
+
+        Raises:
+            LitBumpError: if it is not a whole, readable profile.
+
+        """
+        return cls._read(io.BytesIO(content), "a profile in memory")
+
+    @classmethod
+    def _read(cls, source: str | os.PathLike[str] | io.BytesIO, name: str) -> Profile:
         try:
-            with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-                facts = json.loads(str(file["facts"]))
-                arrays = {name: file[name] for name in _ARRAYS}
+            stored = stored_arrays(source)
+            facts = json.loads(str(stored["facts"]))
             made_as = facts.pop("format")
             if made_as != FORMAT:
                 raise LitBumpError(f"its format is {made_as}, not {FORMAT}: read it with the version that wrote it")
             protocol = Protocol.from_dict(facts.pop("protocol"))
-            profile = cls(**arrays, protocol=protocol, **{**facts, "image_digests": tuple(facts["image_digests"])})
-        except _UNREADABLE as error:
-            cause = (str(error).strip() or type(error).__name__).splitlines()[0]
-            cause = "it is no .npz file" if "allow_pickle" in cause else cause  # NumPy's advice is not ours
-            raise LitBumpError(
-                f"{path} is not a saved profile that can be read ({cause}); remove it to go on"
-            ) from error
-        if profile.etas.tolist() != list(protocol.etas):
-            raise LitBumpError(f"{path} is damaged: its etas are not those of its protocol")
-        shape = (len(profile.image_digests), len(protocol.etas))
-        for name in _PER_IMAGE:
-            expected = shape[:1] if name in _OF_IMAGES else shape
-            if (found := getattr(profile, name).shape) != expected:
-                raise LitBumpError(f"{path} is damaged: {name} has shape {found}, not {expected}")
-        return profile
+            _check_facts(facts)
+            digests = tuple(facts.pop("image_digests"))
+            arrays: dict[str, Any] = {name: stored[name] for name in _ARRAYS}
+            _check_arrays(arrays, (len(digests), len(protocol.etas)))
+            if arrays["etas"].tolist() != list(protocol.etas):
+                raise LitBumpError("its etas are not those of its protocol")
+            return cls(**arrays, protocol=protocol, image_digests=digests, **facts)
+        except KeyError as error:
+            cause = f"it lacks {str(error)[:80]}"
+        except Exception as error:  # junk may be anything, and nested as deep
+            cause = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+        raise LitBumpError(f"{name} is not a saved profile that can be read ({cause}); remove it to go on")
 
     def __repr__(self) -> str:
         """Return the line of ``str``, with the class's name; the arrays are not shown."""
@@ -278,9 +310,45 @@ _OF_RUNGS = ("ratio", "response", "standard_error", "noise", "n_directions", "n_
 _OF_IMAGES = ("prediction", "prediction_error", "n_forwards", "n_jvps", "n_vjps", "image_seconds")
 _PER_IMAGE = (*_OF_RUNGS, *_OF_IMAGES)
 _ARRAYS = ("etas", *_PER_IMAGE)
-_UNREADABLE = (
-    OSError, KeyError, ValueError, TypeError, AttributeError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error,
-)  # fmt: skip
+_KINDS = {"n_directions": "iu", "n_coarse": "iu", "reason": "iu", "n_forwards": "iu", "n_jvps": "iu", "n_vjps": "iu"}
+_FACTS = {
+    "encoder_digest": str, "image_digests": list, "noise_method": str, "seconds": float, "coarse_dtype": str,
+    "gave_up": str, "context": dict,
+}  # fmt: skip
+
+
+def _check_facts(facts: dict[str, Any]) -> None:
+    """Refuse facts of another type than they have.
+
+    Raises:
+        LitBumpError: with the name of the first.
+
+    """
+    for name, value in facts.items():
+        kind = _FACTS.get(name)
+        if kind is None:
+            raise LitBumpError(f"a profile has no {name[:80]!r}")
+        if not isinstance(value, (int, float) if kind is float else kind):
+            raise LitBumpError(f"its {name} is no {kind.__name__}")
+    if not all(isinstance(digest, str) for digest in facts["image_digests"]):
+        raise LitBumpError("its image_digests are no text")
+
+
+def _check_arrays(arrays: dict[str, np.ndarray], shape: tuple[int, int]) -> None:
+    """Refuse arrays that are of other shapes or kinds than a profile of as many images and rungs has.
+
+    Raises:
+        LitBumpError: with the name of the first.
+
+    """
+    for name, array in arrays.items():
+        expected = shape[1:] if name == "etas" else shape[:1] if name in _OF_IMAGES else shape
+        if array.shape != expected:
+            raise LitBumpError(f"{name} has shape {array.shape}, not {expected}")
+        if array.dtype.kind not in _KINDS.get(name, "f"):
+            raise LitBumpError(f"{name} is of {array.dtype}")
+    if not np.isin(arrays["reason"], [code.value for code in Reason]).all():
+        raise LitBumpError("it gives reasons that there are not")
 
 
 def _plain(value: Any) -> Any:

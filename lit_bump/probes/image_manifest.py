@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -74,14 +75,16 @@ def from_manifest(path: Path, root: Path | None = None) -> ImageSet:
     folder = (root or path.parent).resolve()
     files, missing, changed = [], [], []
     for entry in described["images"]:
-        file = (folder / entry["name"]).resolve()
+        name = entry["name"]
+        shown = name if name.isprintable() and len(name) <= 200 else repr(name[:80])
+        file, digest = _file_and_digest(folder, name)
         if not file.is_relative_to(folder):
-            raise LitBumpError(f"manifest {str(path)!r} names a file outside of its folder: {entry['name']!r}")
+            raise LitBumpError(f"manifest {str(path)!r} names a file outside of its folder: {name[:200]!r}")
         files.append(file)
-        if not file.is_file():
-            missing.append(entry["name"])
-        elif hashlib.sha256(file.read_bytes()).hexdigest() != entry["sha256"]:
-            changed.append(entry["name"])
+        if not digest:
+            missing.append(shown)
+        elif digest != entry["sha256"]:
+            changed.append(shown)
     if described.get("of_files") is False:
         raise LitBumpError(f"manifest {str(path)!r} is of images that were no files: name their data set again")
     if problems := [_problem(what, names) for what, names in (("missing", missing), ("changed", changed)) if names]:
@@ -93,6 +96,17 @@ def from_manifest(path: Path, root: Path | None = None) -> ImageSet:
     if images.digest != described.get("digest"):
         raise LitBumpError(f"the images of manifest {str(path)!r} have another digest than it says")
     return images
+
+
+def _file_and_digest(folder: Path, name: str) -> tuple[Path, str]:
+    """Return the file of a name, and its SHA-256; empty where it cannot be read, or no file can have such a name."""
+    file = folder
+    try:
+        file = (folder / name).resolve()
+        is_there = file.is_relative_to(folder) and file.is_file()
+        return file, hashlib.sha256(file.read_bytes()).hexdigest() if is_there else ""
+    except (OSError, ValueError, RuntimeError):  # links in a circle are a RuntimeError before Python 3.13
+        return file, ""
 
 
 def _problem(what: str, names: list[str]) -> str:
@@ -107,9 +121,11 @@ def _read(path: Path) -> dict[str, Any]:
         entries = described["images"]
         sound = described["format"] == FORMAT and isinstance(described["name"], str) and entries
         sound = sound and all(isinstance(e["name"], str) and isinstance(e["sha256"], str) for e in entries)
+        sigma = described.get("blur_sigma")
+        sound = sound and (sigma is None or math.isfinite(float(sigma)))
     except OSError as error:
         raise LitBumpError(f"no manifest {str(path)!r}: {error.strerror or error}") from error
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError, OverflowError) as error:
         if isinstance(error, LitBumpError):
             raise
         sound = False

@@ -20,6 +20,9 @@ from lit_bump.whole_file import whole_file
 
 RECORD = "probe.json"
 FORMAT = 1
+_UNSAFE = re.compile(r"[/\\\0\ud800-\udfff]|^\.|^\Z")  # as the name of a file or folder below that of the results
+_LONGEST = 200  # letters of such a name
+_CURE = "run its probe command again into another folder"
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,8 @@ def load_results(folder: str | os.PathLike[str]) -> list[ProbeResult]:
             profile = Profile.load(path)
             if profile.context.get("images_digest") == images.get("digest"):  # else of other images under this name
                 facts = profile.context.get("encoder_facts", {})  # its own: the record may tell of newer weights
-                results.append(ProbeResult(facts.get("label", encoder["label"]), images["name"], profile, facts))
+                facts = facts if isinstance(facts, dict) else {}
+                results.append(ProbeResult(str(facts.get("label", encoder["label"])), images["name"], profile, facts))
     if not results:
         raise LitBumpError(f"{str(folder)!r} holds no finished profile: run its probe command again, it goes on")
     return distinct(results)
@@ -86,7 +90,7 @@ def distinct(results: Sequence[ProbeResult]) -> list[ProbeResult]:
     taken = Counter[tuple[str, str]]()
     named = []
     for result in results:
-        label = result.encoder if len(specs[result.encoder]) == 1 else str(result.facts["spec"])
+        label = result.encoder if len(specs[result.encoder]) == 1 else str(result.facts.get("spec", result.encoder))
         taken[label, result.images] += 1
         number = taken[label, result.images]
         named.append(replace(result, encoder=label if number == 1 else f"{label} ({number})"))
@@ -119,15 +123,16 @@ def read_record(folder: Path) -> dict[str, Any]:
     path = folder / RECORD
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
-        sound = record["format"] == FORMAT and all({"slug", "label", "facts"} <= set(e) for e in record["encoders"])
-        sound = sound and all("name" in images for images in record["images"])
-        sound = sound and not any(re.search(r"[/\\]|^\.", name) for name in _names(record))
+        sound = record["format"] == FORMAT and all({"slug", "label", "facts"} <= e.keys() for e in record["encoders"])
+        sound = sound and all("name" in images.keys() for images in record["images"])  # noqa: SIM118  # of a dict
+        sound = sound and not any(_UNSAFE.search(name) or len(name) > _LONGEST for name in _names(record))
     except FileNotFoundError as error:
         raise LitBumpError(f"{str(folder)!r} holds no results of probe: there is no {RECORD} in it") from error
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise LitBumpError(f"{str(path)!r} cannot be read as the record of a probe: {error}") from error
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise LitBumpError(f"{str(path)!r} cannot be read as the record of a probe ({reason}): {_CURE}") from error
     if not sound:
-        raise LitBumpError(f"{str(path)!r} is no record of a probe of format {FORMAT}")
+        raise LitBumpError(f"{str(path)!r} is no record of a probe of format {FORMAT}: {_CURE}")
     found: dict[str, Any] = record
     return found
 

@@ -1,11 +1,12 @@
 """A training run, read back from its folder: its config, what it was trained on, its checkpoints and its profiles.
 
-Paper: A.2 "Training" (the regimes that figures compare). Needs PyYAML, and torch where a checkpoint is opened.
+Paper: A.2 "Training" (the regimes that figures compare). Needs torch where a checkpoint is opened.
 Runs of this command line have a ``config.yaml``; other Lightning runs may have ``hparams.yaml``, or neither.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Iterator
@@ -13,11 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from lit_bump.errors import LitBumpError, nearest
 from lit_bump.measure.formation import FOLDER, Formation, load_formation
 from lit_bump.runs.checkpoint_file import SUFFIX, read_checkpoint
+from lit_bump.runs.plain_yaml import plain_yaml
 
 CHECKPOINTS = "checkpoints"
 _VERSION = re.compile(r"version_(\d+)")
@@ -96,10 +96,7 @@ class SavedRun:
 
         """
         path = self.log_dir / "config.yaml"
-        try:
-            config = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else {}
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            raise LitBumpError(f"{path} cannot be read: {' '.join(str(error).split())}") from error
+        config = plain_yaml(path) if path.is_file() else {}
         return config if isinstance(config, dict) else {}
 
     @property
@@ -169,7 +166,7 @@ class SavedRun:
 
 
 def _data_regime(options: dict[str, Any], class_name: str) -> Iterator[str]:
-    if "Blurred" in class_name and (sigma := float(options.get("sigma", 1.0))):
+    if "Blurred" in class_name and (sigma := _number(options.get("sigma", 1.0))):
         yield f"blur {sigma:g}"
     if "PermutedLabels" in class_name:
         yield "permuted labels"
@@ -178,11 +175,11 @@ def _data_regime(options: dict[str, Any], class_name: str) -> Iterator[str]:
 
 
 def _adversarial_regime(options: dict[str, Any], class_name: str) -> Iterator[str]:
-    if "Adversarial" in class_name and (eps := options.get("eps")):
+    if "Adversarial" in class_name and (eps := _number(options.get("eps"))):
         norm = str(options.get("norm", "L2")).capitalize()
-        levels = 255 * float(eps)
+        levels = 255 * eps
         in_levels = norm == "Linf" and abs(levels - round(levels)) < 0.01
-        yield f"{norm} {round(levels)}/255" if in_levels else f"{norm} {float(eps):g}"
+        yield f"{norm} {round(levels)}/255" if in_levels else f"{norm} {eps:g}"
 
 
 def _is_run(folder: Path) -> bool:
@@ -213,6 +210,15 @@ def _nearest_run(path: Path) -> str:
 
 def _hparams(path: Path) -> Any:
     try:
-        return yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError):  # only a label; objects in it are no plain YAML
+        return plain_yaml(path)
+    except LitBumpError:  # only a label; objects in it are no plain YAML
         return None
+
+
+def _number(value: Any) -> float:
+    """Return an option as a number; 0 where it is none, so that it does not show."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return 0.0
+    return number if math.isfinite(number) else 0.0

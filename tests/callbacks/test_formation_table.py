@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from lit_bump.callbacks.formation_table import COLUMNS, Row, formation_row, read_table, write_table
+from lit_bump.errors import LitBumpError
 from lit_bump.measure import Protocol
 from tests.figures.drawn_profiles import drawn_profile
 
@@ -72,3 +73,12 @@ def test_a_failing_write_leaves_the_old_table_whole(tmp_path: Path, monkeypatch:
         write_table(path, [row(0), row(1)])
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_that_is_no_table_is_named_when_read_and_made_anew_when_written(tmp_path: Path) -> None:
+    path = tmp_path / "formation.csv"
+    path.write_bytes(b"step,probe\n\xff\xfe,p\n")
+    with pytest.raises(LitBumpError, match=r"is no table .* remove it"):
+        read_table(path)
+    write_table(path, [])
+    assert read_table(path) == []
