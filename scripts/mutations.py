@@ -108,7 +108,7 @@ MUTATIONS = (
     ),
     Mutation(
         "the last step is not measured", "lit_bump/callbacks/rprofile.py",
-        "if is_new and self.schedule.includes_last:", "if False:", "tests/callbacks",
+        "if is_new and self.schedule.includes_last:", "if False:", "tests/callbacks/test_rprofile.py",
     ),
     Mutation(
         "every process writes files", "lit_bump/callbacks/run_record.py",
@@ -141,7 +141,7 @@ MUTATIONS = (
     ),
     Mutation(
         "weights that do not fit are taken", "lit_bump/encoders/weight_match.py",
-        "if n_matched < least * len(own):", "if False:", "tests/encoders",
+        "if n_matched < least * len(own):", "if False:", "tests/encoders/test_weight_match.py",
     ),
     Mutation(
         "labels are permuted by another seed than asked for", "lit_bump/datamodules/training_variants.py",

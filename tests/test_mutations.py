@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -20,4 +21,6 @@ def test_the_page_lists_them_all_and_none_was_missed(repository: Path) -> None:
     page = (repository / "docs" / "mutations.md").read_text(encoding="utf-8")
     assert all(f"| {one.fault} | `{one.file}` |" in page for one in MUTATIONS)
     assert "NONE" not in page
+    for path, name in re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)", page):
+        assert f"def {name}(" in (repository / path).read_text(encoding="utf-8")
     assert len(MUTATIONS) >= 20
