@@ -159,9 +159,10 @@ class ProfileLog:
         except Exception as error:
             if name not in self._warned:
                 self._warned.add(name)
+                said = " ".join(str(error).split())
                 rank_zero_warn(
-                    f"{name} did not take the response profiles ({type(error).__name__}: {error}); "
-                    "their files are complete"
+                    f"{name} did not take the response profiles ({type(error).__name__}: {said}); "
+                    "their files are complete: look at the logger's own settings"
                 )
 
 

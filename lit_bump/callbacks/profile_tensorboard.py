@@ -37,7 +37,10 @@ def tensorboard_writer(logger: Any) -> Any | None:
         An object with ``add_scalar``, ``add_image`` and ``flush``.
 
     """
-    writer = getattr(logger, "experiment", None)
+    try:
+        writer = getattr(logger, "experiment", None)
+    except Exception:  # a server that is gone, a folder that cannot be made: what is logged later tells
+        return None
     needed = ("add_scalar", "add_image", "flush", "_get_file_writer")
     # A logger of another kind may answer to any name, so the class is asked.
     return writer if writer is not None and all(hasattr(type(writer), name) for name in needed) else None

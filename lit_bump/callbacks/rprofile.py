@@ -232,9 +232,9 @@ class RProfileCallback(Callback):
         self.record.close(trainer, self._sets, self._skipped, str(self.budget))
 
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
-        """Deliver what waits for a step that will not come."""
+        """Deliver what waits for a step that will not come, and write what could not be written."""
         self.record.deliver(trainer)
-        self.record.release()
+        self.record.rescue()
 
     def _note_weights(self, trainer: Trainer) -> None:
         if self.enable and self._phi is not None:

@@ -185,7 +185,7 @@ class RunRecord:
         """
         if self._files is not None:
             self.deliver(trainer)
-            self._save_the_rest()
+            self.rescue()
             with isolate_rng(include_cuda=False):
                 for label, pixels in self._drawn(labels).items():
                     try:
@@ -196,11 +196,11 @@ class RunRecord:
                 print_summary(
                     self.rows, seconds=self.seconds, share=share, skipped=skipped, limits=limits, metrics=metrics
                 )
-        self.release()
         self._elapsed, self._began = self.elapsed(), time.perf_counter()
 
-    def release(self) -> None:
-        """Let other runs write into the folder."""
+    def rescue(self) -> None:
+        """Write what is still in memory, and let other runs write into the folder."""
+        self._save_the_rest()
         if self._files is not None:
             self._files.release()
 

@@ -147,6 +147,34 @@ def test_a_logger_that_raises_costs_one_warning(tmp_path: Path) -> None:
     assert load_formation(tmp_path)["p"].steps == (0, 1, 2, 3, 4)
 
 
+class Gone(StrictLogger):
+    """A logger whose server is gone once training has begun; before, Lightning itself asks for it."""
+
+    n_asked = 0
+
+    @property
+    def experiment(self) -> Any:
+        """Fail, but for the first two times.
+
+        Raises:
+            ConnectionError: then.
+
+        """
+        self.n_asked += 1
+        if self.n_asked > 2:
+            raise ConnectionError("no route\nto host")
+        return None
+
+
+def test_a_logger_whose_server_is_gone_costs_one_warning_of_one_line(tmp_path: Path) -> None:
+    trainer = tiny_trainer(tmp_path, tiny_callback(figures=True), logger=Gone(fails=True))
+    with pytest.warns(UserWarning, match="Gone did not take the response profiles") as caught:
+        trainer.fit(TinyModule())
+    (said,) = [str(w.message) for w in caught if "Gone did not" in str(w.message)]
+    assert "\n" not in said
+    assert load_formation(tmp_path)["p"].steps == (0, 1, 2, 3, 4)
+
+
 def test_csv_and_tensorboard_side_by_side_and_files_with_the_first(tmp_path: Path) -> None:
     loggers = [TensorBoardLogger(tmp_path / "tb"), CSVLogger(tmp_path / "csv")]
     tiny_trainer(tmp_path, tiny_callback(), logger=loggers, max_steps=2).fit(TinyModule())

@@ -122,6 +122,25 @@ def test_what_never_fits_is_saved_elsewhere(
     assert load_formation(place)["p"].steps == STEPS
 
 
+def test_an_exception_in_training_loses_no_point_that_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, run = Profile.save, tmp_path / "run"
+
+    def failing(self: Profile, path: Path) -> Path:
+        if str(path).startswith(str(run)):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(self, path)
+
+    def crash() -> None:
+        raise RuntimeError("the user's own fault")
+
+    monkeypatch.setattr(Profile, "save", failing)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with one_warning("No space left"), pytest.raises(RuntimeError, match="own fault"):
+        trained(run, At(step_4=crash))
+    (place,) = tmp_path.glob("lit_bump_*")
+    assert load_formation(place)["p"].steps == STEPS[:4]
+
+
 def test_a_real_full_disk(tmp_path: Path, undisturbed: dict[str, torch.Tensor]) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
