@@ -6,8 +6,9 @@ Needs the standard library alone. Tables, pictures and copies of profiles are wr
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -31,11 +32,12 @@ def whole_file(path: Path) -> Iterator[Path]:
 
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.partial")
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")  # another process may write the same file
     try:
         yield partial
         with partial.open("rb+") as file:
             os.fsync(file.fileno())
         partial.replace(path)
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):  # where even that is not allowed, the first error is the one that tells
+            partial.unlink(missing_ok=True)

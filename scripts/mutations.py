@@ -121,7 +121,8 @@ MUTATIONS = (
     ),
     Mutation(
         "files appear before they are whole", "lit_bump/whole_file.py",
-        'partial = path.with_name(f".{path.name}.partial")', "partial = path", "tests/test_whole_file.py",
+        'partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")', "partial = path",
+        "tests/test_whole_file.py",
     ),
     Mutation(
         "a logger's fault ends training", "lit_bump/callbacks/profile_log.py",

@@ -33,7 +33,7 @@ _KINDS = {
     b"version https://git-lfs": "a pointer of Git LFS, not the file itself: fetch it with git lfs pull",
 }
 _DEEPEST = 12  # nested dicts and lists that are looked through
-_MOST_ENTRIES = 200_000  # in them, those that are there several times counted as often
+_MOST_ENTRIES = 1_000_000  # in them, those that are there several times counted as often
 
 
 def read_weights(path: str | Path) -> dict[str, Any]:
@@ -187,8 +187,10 @@ def _tensor(storage: Any, offset: int, size: Any, stride: Any, *_rest: Any) -> T
     end = int(offset) + 1 + sum((int(n) - 1) * int(step) for n, step in zip(size, stride, strict=True)) if numel else 0
     empty, held = torch.empty(0, dtype=storage.dtype), storage._untyped_storage
     room = held.nbytes() // empty.element_size()
-    if max(numel, end) > room or min(offset, *size, *stride, 0) < 0:  # set_ would make the storage larger
-        raise ValueError(f"a tensor of {numel} elements that ends at {end} in a storage of {room}")
+    if numel > room:
+        raise ValueError(f"a tensor of {numel} elements in a storage of {room}")
+    if end > room or min(offset, *size, *stride, 0) < 0:  # set_ would make the storage larger
+        raise ValueError(f"a tensor from {offset} to {end} in a storage of {room}")
     return empty.set_(held, offset, tuple(size), tuple(stride))
 
 

@@ -7,9 +7,7 @@ joins what all updates, and all processes, have measured. Wherever the metric li
 from __future__ import annotations
 
 import math
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -196,18 +194,14 @@ def _size_of(images: Tensor) -> tuple[int, int, int]:
 
 def _packed(profile: Profile) -> Tensor:
     """Return the bytes of a saved profile, their number before them: tensors are what a metric can synchronise."""
-    with tempfile.TemporaryDirectory() as folder:
-        content = profile.save(Path(folder, "profile.npz")).read_bytes()
+    content = profile.to_bytes()
     length = np.array([len(content)], dtype="<i8").tobytes()
     return torch.from_numpy(np.frombuffer(length + content, dtype=np.uint8).copy())
 
 
 def _unpacked(blob: Tensor) -> Iterator[Profile]:
     content = blob.numpy().tobytes()
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "profile.npz")
-        while content:
-            length = int(np.frombuffer(content[:8], dtype="<i8")[0])
-            path.write_bytes(content[8 : 8 + length])
-            yield Profile.load(path)
-            content = content[8 + length :]
+    while content:
+        length = int(np.frombuffer(content[:8], dtype="<i8")[0])
+        yield Profile.from_bytes(content[8 : 8 + length])
+        content = content[8 + length :]

@@ -279,11 +279,13 @@ class Profile:
         try:
             stored = stored_arrays(source)
             facts = json.loads(str(stored["facts"]))
+            json.dumps(facts, ensure_ascii=False).encode()  # JSON may hold halves of letters, which no file can
             made_as = facts.pop("format")
             if made_as != FORMAT:
                 raise LitBumpError(f"its format is {made_as}, not {FORMAT}: read it with the version that wrote it")
             protocol = Protocol.from_dict(facts.pop("protocol"))
             _check_facts(facts)
+            facts["seconds"] = float(facts.get("seconds", 0.0))
             digests = tuple(facts.pop("image_digests"))
             arrays: dict[str, Any] = {name: stored[name] for name in _ARRAYS}
             _check_arrays(arrays, (len(digests), len(protocol.etas)))
