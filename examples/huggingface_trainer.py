@@ -50,9 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "intermediate_size": 64,
     }
     torch.manual_seed(0)
-    model = ViTForImageClassification(
-        ViTConfig(image_size=32, patch_size=8, num_labels=10, intermediate_size=64, **sizes)
-    )
+    model = ViTForImageClassification(ViTConfig(image_size=32, patch_size=8, num_labels=10, **sizes))
 
     def encoder(model: Any) -> Any:
         return lambda images: model.vit(images).last_hidden_state[:, 0]

@@ -22,6 +22,7 @@ from lit_bump.measure.prediction import LocalPrediction
 FloatArray = np.ndarray
 KURTOSIS_COST = 2  # times fewer degrees of freedom in the variance of residuals of kurtosis 5 than of normal ones
 FEW_PAIRS = 32  # from here on the intervals of a rung's own spread cover (measured: docs/estimators.md)
+FLAT = 1e-4  # relative spread up to which a control is all rounding, as of an isometry: a slope on it would be noise
 LEAST_FIT = 6  # pairs from which on a slope is fitted; below, the ratio of the two means is taken, which is positive
 
 
@@ -103,7 +104,7 @@ def controlled_ratio(
     centred = c - c.mean()
     spread = float(centred @ centred)
     weight, leverage = np.full(n, 1.0 / n), np.full(n, 1.0 / n)
-    if n >= LEAST_FIT and spread > 0:
+    if n >= LEAST_FIT and spread > n * (FLAT * float(c.mean())) ** 2:
         slope, freedom = float(centred @ y) / spread, n - 2
         weight = weight + (mean - c.mean()) * centred / spread
         leverage = leverage + np.square(centred) / spread

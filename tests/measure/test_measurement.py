@@ -398,3 +398,13 @@ def test_record_says_what_was_done() -> None:
     with torch.no_grad():
         next(net.parameters())[0] += 1e-3
     assert measure_profile(net, images, few()).encoder_digest != profile.encoder_digest
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("scale", [1e-2, 1.0, 30.0])
+def test_an_isometry_whose_control_does_not_vary_has_ratio_one_with_small_errors(seed: int, scale: float) -> None:
+    images = torch.rand(4, 3, 8, 8, generator=torch.Generator().manual_seed(seed))
+    profile = measure_profile(lambda x: scale * x.flatten(1), images, Protocol.quick((3, 8, 8)))
+    np.testing.assert_allclose(profile.ratio, 1.0, atol=0.06)  # the sketch's error of a flat spectrum, as stated
+    assert (profile.standard_error < 0.05).all()
+    assert profile.bump().verdict == "none"
