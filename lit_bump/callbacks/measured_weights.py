@@ -47,7 +47,7 @@ class MeasuredWeights:
 
         Returns:
             ``raw``; ``averaged by EMAWeightAveraging`` or another callback; ``averaged (AveragedModel)``; ``changed
-            after the last step``; or ``of no optimizer`` for an encoder that is not trained.
+            after the last step``; ``of no optimizer`` for an encoder that is not trained; or ``unknown``.
 
         """
         if any(isinstance(part, AveragedModel) for part in _owners(trainer, phi)):
@@ -60,7 +60,12 @@ class MeasuredWeights:
             return "of no optimizer"
         if self._averaged_by:
             return f"averaged by {self._averaged_by}"
-        if self._left is None or self._step != trainer.global_step or torch.equal(self._left, _fingerprint(phi)):
+        if self._step != trainer.global_step:
+            return RAW
+        now = _fingerprint(phi)
+        if self._left is None or now is None:
+            return "unknown: they have no norm"
+        if torch.equal(self._left, now):
             return RAW
         by = [type(one).__name__ for one in _callbacks(trainer, WeightAveraging, StochasticWeightAveraging)]
         return f"averaged by {by[0]}" if by else "changed after the last step"
@@ -71,10 +76,14 @@ def _callbacks(trainer: Trainer, *kinds: type[Any]) -> list[Any]:
 
 
 @torch.no_grad()
-def _fingerprint(phi: nn.Module) -> Tensor:
-    """Return a norm a parameter: cheap, and different for an average of different weights."""
-    norms = torch._foreach_norm([p.detach() for p in phi.parameters()]) if any(True for _ in phi.parameters()) else []
-    return torch.stack([norm.double().cpu() for norm in norms]) if norms else torch.zeros(0)
+def _fingerprint(phi: nn.Module) -> Tensor | None:
+    """Return a norm a parameter: cheap, and different for an average of different weights; None where there is none."""
+    plain = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+    values = [p.detach() if p.dtype in plain else p.detach().float() for p in phi.parameters()]
+    try:
+        return torch.stack([norm.double().cpu() for norm in torch._foreach_norm(values)]) if values else torch.zeros(0)
+    except (RuntimeError, TypeError):  # sharded, packed or otherwise odd weights: no reason to end a training
+        return None
 
 
 def _owners(trainer: Trainer, phi: nn.Module) -> list[nn.Module]:

@@ -302,6 +302,7 @@ class RProfileCallback(Callback):
                 try:
                     trainer.save_checkpoint(path)
                 except OSError as error:
+                    trainer.strategy.barrier("Trainer.save_checkpoint")  # where the other processes wait already
                     rank_zero_warn(f"no checkpoint of step {trainer.global_step} ({path}: {error.strerror or error})")
 
     def _tell_once(self, trainer: Trainer, what: str, why: str) -> None:

@@ -107,7 +107,6 @@ class Prober:
         self.seconds = 0.0
         self._files = ProfileFiles(Path(log_dir).resolve(), self.sets)
         self._budget = MeasurementBudget(max_share, None)
-        self._began = time.perf_counter()
         self._measured, self._seen = -1, -1
         self._is_open = self._cannot_write = False
 
@@ -142,8 +141,8 @@ class Prober:
             Profiles by probe set; empty where nothing was measured.
 
         Raises:
-            LitBumpError: if steps go backwards, or the first measurement cannot be made. A later one that fails gives
-                a warning, and the loop goes on.
+            LitBumpError: if steps go backwards, log_dir cannot be used, or the first measurement cannot be made. A later
+                one that fails gives a warning, and the loop goes on.
 
         """
         if step < self._seen:
@@ -177,22 +176,31 @@ class Prober:
                     f"response profiles cannot be written to {problem}; they are still in memory: close again"
                 )
             for label, pixels in self._drawn().items():
-                self._files.add_picture(label, FIGURE_FILE, pixels)
+                try:
+                    self._files.add_picture(label, FIGURE_FILE, pixels)
+                except OSError as error:
+                    warnings.warn(f"no {FIGURE_FILE} of {label!r}: {error.strerror or error}", stacklevel=2)
+            self._files.release()
             print_summary(self.rows, seconds=self.seconds, share=self._share(), limits=str(self._budget))
 
     def _open(self, step: int) -> None:
         if self._is_open:
             return
         self._is_open = True
-        if step == 0:
-            self._files.set_aside()
-        self._files.go_back_to(step if step > 0 else -1, None)
+        if not self._files.hold():
+            raise LitBumpError(f"another run writes its profiles into {self._files.log_dir}: give another log_dir")
+        try:
+            if step == 0:
+                self._files.set_aside()
+            self._files.go_back_to(step if step > 0 else -1, None)
+        except OSError as error:
+            problem = f"{self._files.log_dir} cannot be used ({error.strerror or error})"
+            raise LitBumpError(f"log_dir {problem}: make it writable, or give another") from error
         if step > 0 and self._measured < 0:  # resumed without a state: the files tell, else what is past is past
             self._measured = max((int(row["step"]) for row in self._files.rows()), default=step)
         known = {(row["step"], row["probe"]) for row in self.rows}
         self.rows += [row for row in self._files.rows() if (row["step"], row["probe"]) not in known]
         self.rows = sorted((row for row in self.rows if row["step"] <= step), key=lambda row: int(row["step"]))
-        self._began = time.perf_counter()
         self._budget.begin(step)
 
     def _measure(self, step: int, encoder: nn.Module | Callable[..., Any], *, must: bool) -> dict[str, Profile]:
@@ -265,7 +273,7 @@ class Prober:
                 )
 
     def _share(self) -> float:
-        return min(1.0, self.seconds / max(time.perf_counter() - self._began, 1e-9))
+        return self.seconds / max(self.seconds + self._budget.training.seconds(), 1e-9)
 
     def _drawn(self) -> dict[str, np.ndarray]:
         if not self.figures:

@@ -125,3 +125,18 @@ def test_any_other_change_after_the_last_step_is_named(tmp_path: Path) -> None:
     tiny_trainer(tmp_path, Meddler(), stopping, tiny_callback(), max_steps=100, max_epochs=50).fit(Constant(n_train=28))
     found = weights_of(tmp_path)
     assert found[max(found)] == "changed after the last step"
+
+
+class Packed(TinyModule):
+    """A module that also holds weights without a norm of their own: integers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.backbone.register_parameter(
+            "packed", nn.Parameter(torch.arange(4, dtype=torch.uint8), requires_grad=False)
+        )
+
+
+def test_odd_weights_end_no_training(tmp_path: Path) -> None:
+    tiny_trainer(tmp_path, tiny_callback()).fit(Packed())
+    assert set(weights_of(tmp_path).values()) == {"raw"}

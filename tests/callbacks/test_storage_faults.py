@@ -174,14 +174,30 @@ def test_a_deleted_folder_is_written_anew(tmp_path: Path, undisturbed: dict[str,
     assert load_formation(run)["p"].steps == STEPS
 
 
-@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="nothing is read-only for root")
 def test_a_folder_that_is_read_only(tmp_path: Path, undisturbed: dict[str, torch.Tensor]) -> None:
     run = tmp_path / "run"
-    run.mkdir()
-    deeds = At(step_2=lambda: (run / "profiles").chmod(0o500), step_5=lambda: (run / "profiles").chmod(0o700))
-    with one_warning("Permission denied"):
-        assert same(trained(run, deeds), undisturbed)
-    assert load_formation(run)["p"].steps == STEPS
+    (run / "profiles").mkdir(parents=True)
+    is_root = os.geteuid() == 0  # nothing is read-only for root but a whole file system
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(run / "profiles")]
+    if is_root and subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("root may not mount here")
+
+    def allow(writing: bool) -> None:
+        if is_root:
+            mode = "remount,rw" if writing else "remount,ro"
+            subprocess.run(["mount", "-o", mode, str(run / "profiles")], check=True)
+        else:
+            for folder in (run / "profiles", run / "profiles" / "p"):
+                folder.chmod(0o700 if writing else 0o500)
+
+    try:
+        with one_warning("Read-only file system" if is_root else "Permission denied"):
+            assert same(trained(run, At(step_2=lambda: allow(False), step_5=lambda: allow(True))), undisturbed)
+        assert load_formation(run)["p"].steps == STEPS
+        assert not leftovers(run)
+    finally:
+        if is_root:
+            subprocess.run(["umount", str(run / "profiles")], check=False)
 
 
 def test_a_file_where_the_folder_should_be(tmp_path: Path, undisturbed: dict[str, torch.Tensor]) -> None:
