@@ -141,8 +141,8 @@ class Prober:
             Profiles by probe set; empty where nothing was measured.
 
         Raises:
-            LitBumpError: if steps go backwards, log_dir cannot be used, or the first measurement cannot be made. A later
-                one that fails gives a warning, and the loop goes on.
+            LitBumpError: if steps go backwards, log_dir cannot be used, or the first measurement cannot be made. A
+                later one that fails gives a warning, and the loop goes on.
 
         """
         if step < self._seen:

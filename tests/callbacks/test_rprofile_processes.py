@@ -72,6 +72,14 @@ def test_processes_started_in_any_way_give_one_history(
     assert [(row["step"], row["probe"]) for row in rows] == [(str(n), p) for n in range(4) for p in ("one", "p")]
 
 
+def test_a_checkpoint_that_one_process_cannot_write_lets_none_wait(
+    tmp_path: Path, run_python: Callable[..., CompletedProcess[str]]
+) -> None:
+    done = run_python("-m", "tests.callbacks.two_processes", str(tmp_path), "full", OMP_NUM_THREADS="1")
+    assert done.returncode == 0, done.stderr
+    assert load_formation(tmp_path)["p"].steps == (0, 1, 2, 3)
+
+
 def test_an_interrupt_in_a_measurement_keeps_all_earlier_points_and_no_partial_one(tmp_path: Path) -> None:
     root = Path(__file__).resolve().parents[2]
     command = [sys.executable, "-m", "tests.callbacks.interrupted_run", str(tmp_path)]

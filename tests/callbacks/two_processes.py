@@ -61,9 +61,32 @@ def train_by_budget(folder: Path) -> None:
     trainer.fit(TinyModule())
 
 
+class Full(pl.Callback):
+    """Let no checkpoint be written by the first process, which alone writes them."""
+
+    def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Fill the disk."""
+
+        def failing(*_: object, **__: object) -> None:
+            if trainer.is_global_zero:
+                raise OSError(28, "No space left on device")
+
+        trainer.strategy.save_checkpoint = failing  # type: ignore[method-assign]
+
+
+def train_on_a_full_disk(folder: Path) -> None:
+    """Train where checkpoints fail in one process, while the other waits at the end of saving."""
+    callback = tiny_callback(probes=tiny_probe(n_images=2), save_checkpoints=True)
+    trainer = tiny_trainer(folder, Full(), callback, max_steps=3, devices=2, strategy="ddp_fork")
+    trainer.fit(TinyModule())
+
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
+    if sys.argv[2:] == ["full"]:
+        train_on_a_full_disk(Path(sys.argv[1]))
+        sys.exit()
     if len(sys.argv) > 2:  # another way to start the processes; torchrun starts this file twice
         train(Path(sys.argv[1]), fails=False, strategy=sys.argv[2])
         sys.exit()
